@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sonde.analysis.differences.facts import facts_of_pairs
 from sonde.analysis.differences.numbers import Differences, groups
-from sonde.analysis.differences.verdict import cares, verdict
+from sonde.analysis.differences.report import cares, verdict
 from sonde.analysis.runs import Compared, Made, align
 from sonde.core.reports import Estimate
 from sonde.core.words import told_apart

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from sonde.analysis.runs import UNKNOWN, Compared, Lineage
 from sonde.analysis.sides.figures import FEW_SERIES, OVERLAYS, side_figures
-from sonde.analysis.sides.report import ordered, with_sides
-from sonde.analysis.sides.tables import FEW_RUNS, side_tables
+from sonde.analysis.sides.report import FEW_RUNS, ordered, side_tables, with_sides
 from sonde.core.reports import (
     Bars,
     Boxes,

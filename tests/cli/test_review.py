@@ -14,8 +14,15 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset
 from sonde.data.format import open_dataset, write_dataset
-from sonde.data.review.judgements import Judgement, append, items_of, read_judgements
-from sonde.data.review.kept import Rule, apply, headed
+from sonde.data.review.judgements import (
+    Judgement,
+    Rule,
+    append,
+    apply,
+    headed,
+    items_of,
+    read_judgements,
+)
 from sonde.data.review.quality import agreement, fleiss, kappa, qualities
 from tests.command import Sonde, in_this_process
 from tests.worlds import dataset_of, fact, relation, template

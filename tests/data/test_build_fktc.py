@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from sonde.core.errors import DataError, EndpointError, UsageError
 from sonde.core.facts import Card, Dataset, Entity, Fact
 from sonde.data.builders import write_whole
-from sonde.data.builders.endpoint import Asker, candidates
+from sonde.data.builders.endpoint import Asker, candidates, read_by_relation, request
 from sonde.data.builders.fktc import Built, Gathered, Given, Recipe, build, fault_of, likeness
-from sonde.data.builders.questions import read_by_relation, request
 from sonde.data.builders.work import Answer, Journal
 from sonde.data.catalog import load
 from sonde.data.check import problems

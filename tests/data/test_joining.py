@@ -13,8 +13,8 @@ from sonde.data.catalog import load, readers
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.lines import Row
 from sonde.data.statistics import relation_counts, totals
+from sonde.data.tables.columns import Faults
 from sonde.data.tables.dataset import Table, dataset_of
-from sonde.data.tables.faults import Faults
 from sonde.testing import check_dataset
 from tests.docs.pages import DOCS, first_cells
 

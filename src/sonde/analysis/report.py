@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 from sonde.analysis.comparison.report import comparison_report
 from sonde.analysis.differences.facts import facts_of_runs, flipped, with_change
 from sonde.analysis.differences.numbers import Differences
-from sonde.analysis.differences.report import in_front
-from sonde.analysis.differences.verdict import Verdict, cares, verdict
+from sonde.analysis.differences.report import Verdict, cares, in_front, verdict
 from sonde.analysis.reliability.report import with_reliability
 from sonde.analysis.runs import Compared, Reading, align
 from sonde.analysis.sides.lines import shared_headlines

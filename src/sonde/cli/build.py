@@ -17,7 +17,7 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.data.builders import check_place, fktc, nobel, trex_mc, write_whole
-from sonde.data.builders.questions import read_by_relation
+from sonde.data.builders.endpoint import read_by_relation
 from sonde.data.builders.triples import dataset_triples, triple_files
 from sonde.data.builders.work import work_of
 

@@ -34,8 +34,7 @@ from sonde.data.builders.myriadlama.assembly import extended, prompt_rows, trans
 from sonde.data.builders.myriadlama.paraphrases import Recipe
 from sonde.data.builders.work import LOCK, working
 from sonde.data.lines import write_rows
-from sonde.data.review.judgements import read_judgements
-from sonde.data.review.kept import Rule, apply
+from sonde.data.review.judgements import Rule, apply, read_judgements
 from sonde.data.statistics import relation_counts, totals
 from sonde.runs.guessing import unguessable
 

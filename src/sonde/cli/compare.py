@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from sonde.analysis import report
-from sonde.analysis.differences.verdict import cares
+from sonde.analysis.differences.report import cares
 from sonde.analysis.learning.report import learning_report
 from sonde.analysis.runs import Reading
 from sonde.cli.console import tell, waiting, writing

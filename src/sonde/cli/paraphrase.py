@@ -14,7 +14,7 @@ from sonde.cli.options import FOLDER, FORCE, SourceOptions, argument, matching, 
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.data.builders import check_place, write_whole
-from sonde.data.builders.endpoint import Asker
+from sonde.data.builders.endpoint import Asker, read_by_relation
 from sonde.data.builders.myriadlama.paraphrases import (
     BY_HAND,
     INSTRUCTION,
@@ -25,11 +25,9 @@ from sonde.data.builders.myriadlama.paraphrases import (
     expected,
     paraphrase_all,
 )
-from sonde.data.builders.questions import read_by_relation
 from sonde.data.builders.work import work_of
 from sonde.data.lines import read_lines
-from sonde.data.review.judgements import read_judgements
-from sonde.data.review.kept import dropped
+from sonde.data.review.judgements import dropped, read_judgements
 
 NAMED = 8
 """Relations that are named in a message; the rest is counted."""

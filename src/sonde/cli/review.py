@@ -16,15 +16,17 @@ from sonde.data.builders import check_place, write_whole
 from sonde.data.catalog import load
 from sonde.data.review.judgements import (
     SAMPLE,
+    Applied,
     Ask,
     Item,
+    Rule,
     Scale,
     Session,
+    apply,
     implied,
     items_of,
     read_judgements,
 )
-from sonde.data.review.kept import Applied, Rule, apply
 from sonde.data.review.quality import agreement, qualities
 
 SCALE = (

@@ -1,7 +1,11 @@
-"""Read JSON so that every fault names its file, its line and what was expected.
+"""Read JSON so that every fault names its file, its line and what was expected; append lines.
 
 Whole files are decoded at once; only where that fails are they read line by line, to say why. Cells
 that hold lists or objects may also be written as text, in JSON or as Python writes them.
+
+Lines that are appended are forced to disk, so that they outlive a kill. Half a line at the end is
+no line: it is passed over, and cut off by the next one that is written. A last line that is whole,
+but for its end, stays.
 """
 
 from __future__ import annotations
@@ -9,22 +13,24 @@ from __future__ import annotations
 import ast
 import gzip
 import json
+import os
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from sonde.core.errors import DataError
+from sonde.core.errors import DataError, StoreError
 from sonde.core.fact_frames import has_blank, text_frame
 from sonde.core.files import whole
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
 
 T = TypeVar("T")
 
@@ -300,3 +306,49 @@ def structure(row: Row, key: str) -> Any:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         raise row.fault(f"{key!r} must be a list, also as JSON or Python text", value) from None
+
+
+def append_rows(path: Path, *rows: Mapping[str, Any]) -> None:
+    """Write more lines to disk, all at once; their folder is made where it is missing."""
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("a+b") as file:
+            _close_last(file)
+            file.write(text.encode(errors="replace"))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise StoreError(f"{path} cannot be written: {error.strerror or error}") from None
+
+
+def whole_rows(path: Path) -> Iterator[Row]:
+    """The lines that are whole; none where there is no file."""
+    if not path.exists():
+        return
+    for where, raw in raw_lines(path):
+        if raw.strip() and (raw.endswith(b"\n") or _is_json(raw)):
+            yield row_of(raw, where)
+
+
+def _close_last(file: IO[bytes]) -> None:
+    """Make a file end with the end of a line."""
+    if file.seek(0, os.SEEK_END) == 0:
+        return
+    file.seek(-1, os.SEEK_END)
+    if file.read(1) == b"\n":
+        return
+    file.seek(0)
+    before, end, last = file.read().rpartition(b"\n")
+    if _is_json(last):
+        file.write(b"\n")
+    else:
+        file.truncate(len(before + end))
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True

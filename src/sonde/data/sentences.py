@@ -19,8 +19,7 @@ from sonde.core.errors import SondeError
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Card, Dataset
 from sonde.core.fingerprints import fingerprint
 from sonde.data.lines import read_lines
-from sonde.data.tables.columns import PAGE, USUAL, plain, text_in, texts_in
-from sonde.data.tables.faults import Faults, slot_faults
+from sonde.data.tables.columns import PAGE, USUAL, Faults, plain, slot_faults, text_in, texts_in
 from sonde.data.tables.files import TABLES, read_table
 from sonde.data.wordings import Wording, Wordings, gather
 

@@ -182,6 +182,18 @@ def atlas_relations() -> dict[str, Relation]:
     return {relation.id: relation for relation in worded_relations(ATLAS)}
 
 
+def asked_by(id: str, source: str, question: str, *, label: str) -> Relation:
+    """A relation with one question of a source; label and type are the atlas's where it has it."""
+    known, worded = atlas_relations().get(id), f"{id}-{source}"
+    template = Template(id=worded, text=f"{question} {ANSWER_SLOT}", style="question", group=worded)
+    return Relation(
+        id=id,
+        label=known.label if known else label,
+        kind=known.kind if known else None,
+        templates=(template,),
+    )
+
+
 def known_relation(
     id: str, name: str, datasets: Sequence[Dataset] = (), kind: Kind = "N-M"
 ) -> Relation:

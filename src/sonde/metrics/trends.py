@@ -13,16 +13,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.core.words import LEVEL
+from sonde.metrics.verdicts import Floats, Ints
 from sonde.stats.correlation import ranks_by_row
 from sonde.stats.intervals import percentile_interval, resampled_sums
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 DECADES = 2
 """Positive numbers that span so many powers of ten are taken by their logarithm."""

@@ -23,7 +23,7 @@ from sonde.core.reports import Estimates, Figure, Metric, Report, Table
 from sonde.core.scores import Normalise
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.judged import Judged
-from sonde.reporting.build.written import SILENT
+from sonde.reporting.build.parts import SILENT
 
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame

@@ -18,8 +18,8 @@ from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate, Estimates, Metric, Table
 from sonde.core.scores import Normalise, compared_by
 from sonde.metrics.estimates import FACTS, RELATIONS
-from sonde.metrics.ranking import Floats, Ints, ranked_each
-from sonde.metrics.verdicts import Objects, correct_options
+from sonde.metrics.ranking import ranked_each
+from sonde.metrics.verdicts import Floats, Ints, Objects, correct_options
 from sonde.prompting.sentences import is_name_template
 from sonde.reporting.build.tables import by_place
 

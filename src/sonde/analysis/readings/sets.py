@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sonde.analysis.readings import QUESTION, Asked, Reading, several
 from sonde.core.fact_frames import entities, united
@@ -18,6 +17,7 @@ from sonde.core.reports import Estimate
 from sonde.core.scores import compared_by
 from sonde.metrics.estimates import RELATIONS
 from sonde.metrics.ranking import right_places, tops
+from sonde.metrics.verdicts import Floats, Ints
 from sonde.reporting.build.tables import by_place, titled
 from sonde.reporting.catalogue import shares
 
@@ -36,9 +36,6 @@ METRICS = PRECISION, RECALL, F1, AVERAGE, WHOLE = shares(
     ),
     ("set_whole", "whole set", "share of facts whose right things all stand first", "higher"),
 )
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 def read(asked: Asked) -> Reading | None:

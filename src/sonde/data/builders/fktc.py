@@ -29,8 +29,7 @@ from sonde.core.facts import (
     Relation,
     Template,
 )
-from sonde.data.builders.endpoint import LOST, Asker
-from sonde.data.builders.questions import questions
+from sonde.data.builders.endpoint import LOST, Asker, questions
 from sonde.data.check import bare, stands_in
 from sonde.data.wordings import regrouped
 from sonde.prompting.languages import QUESTION_MARKS

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from sonde.core.errors import StoreError
 from sonde.core.files import take_lock
-from sonde.data.growing import append_rows, whole_rows
-from sonde.data.lines import Row
+from sonde.data.lines import Row, append_rows, whole_rows
 
 LOCK = ".lock"
 

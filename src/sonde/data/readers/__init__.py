@@ -3,6 +3,14 @@
 The tables are how they are found; readers of other packages come through `sonde.readers`.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from sonde.core.facts import Dataset
+
 DATASETS = {
     "bear": "sonde.data.readers.bear",
     "bmlama": "sonde.data.readers.bmlama",
@@ -25,3 +33,18 @@ ADDITIONS = {
     "optimised": "sonde.data.readers.templates:OPTIMISED",
     "pararel": "sonde.data.readers.templates:PARAREL",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Published:
+    """A reader of one public dataset's files, as published.
+
+    `recognises` says whether a folder looks like it, `read` opens it; with `takes_file` that may be
+    a single file, too.
+    """
+
+    name: str
+    summary: str
+    recognises: Callable[[Path], bool]
+    read: Callable[[Path], Dataset]
+    takes_file: bool = False

@@ -14,50 +14,39 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import hash_files, template_of
 from sonde.data.lines import Row, read_object, read_rows
+from sonde.data.readers import Published
 from sonde.data.wordings import kind_of, known_relation, style_of
 
 METADATA = "metadata_relations.json"
 
 
-@dataclass(frozen=True, slots=True)
-class BearReader:
-    """BEAR's own files, as published; also those of BEAR-big."""
-
-    name: ClassVar[str] = "bear"
-    summary: ClassVar[str] = "BEAR: metadata_relations.json, P*.jsonl"
-
-    def recognises(self, folder: Path) -> bool:
-        """Whether the folder has BEAR's list of relations."""
-        return (folder / METADATA).is_file()
-
-    def read(self, folder: Path) -> Dataset:
-        """Open the folder; all facts are read now, since they are counted."""
-        metadata = read_object(folder / METADATA)
-        paths = {id: folder / f"{id}.jsonl" for id in metadata.values}
-        asked = {id: path for id, path in paths.items() if path.is_file()}
-        _refuse_others(folder, paths)
-        relations, facts, notes = [], {}, Counter[str]()
-        for id, path in asked.items():
-            relation, own, rows = _read_relation(path, id, metadata.row(id))
-            relations.append(relation)
-            facts[id] = frame_of(own)
-            notes.update(rows_read=rows, duplicate_rows=rows - len(own))
-        return Dataset(
-            card=Card(name=self.name, licence="none stated", sources=("BEAR (LM Pub Quiz)",)),
-            relations=tuple(relations),
-            read=facts.__getitem__,
-            fingerprint=hash_files(folder, [folder / METADATA, *asked.values()]),
-            notes={**notes, "relations_without_facts": len(paths) - len(asked)},
-        )
+def _read(folder: Path) -> Dataset:
+    """Open the folder; all facts are read now, since they are counted."""
+    metadata = read_object(folder / METADATA)
+    paths = {id: folder / f"{id}.jsonl" for id in metadata.values}
+    asked = {id: path for id, path in paths.items() if path.is_file()}
+    _refuse_others(folder, paths)
+    relations, facts, notes = [], {}, Counter[str]()
+    for id, path in asked.items():
+        relation, own, rows = _read_relation(path, id, metadata.row(id))
+        relations.append(relation)
+        facts[id] = frame_of(own)
+        notes.update(rows_read=rows, duplicate_rows=rows - len(own))
+    return Dataset(
+        card=Card(name="bear", licence="none stated", sources=("BEAR (LM Pub Quiz)",)),
+        relations=tuple(relations),
+        read=facts.__getitem__,
+        fingerprint=hash_files(folder, [folder / METADATA, *asked.values()]),
+        notes={**notes, "relations_without_facts": len(paths) - len(asked)},
+    )
 
 
 def _refuse_others(folder: Path, paths: dict[str, Path]) -> None:
@@ -157,4 +146,9 @@ def _fact(row: Row, relation: str, space: Sequence[Entity], known: dict[str, Ent
     )
 
 
-COMPONENT = BearReader()
+COMPONENT = Published(
+    name="bear",
+    summary="BEAR: metadata_relations.json, P*.jsonl",
+    recognises=lambda folder: (folder / METADATA).is_file(),
+    read=_read,
+)

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, groupby, repeat
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from sonde.core.errors import DataError
 from sonde.core.facts import (
@@ -34,6 +34,7 @@ from sonde.core.facts import (
 )
 from sonde.data.format import hash_files
 from sonde.data.lines import read_lines
+from sonde.data.readers import Published
 from sonde.data.wordings import kind_of, known_relation, relation_ids
 
 FILE = re.compile(r"[a-z]{2,3}\.tsv")
@@ -89,38 +90,32 @@ class Line(NamedTuple):
         return filled == self.prompt
 
 
-@dataclass(frozen=True, slots=True)
-class BmlamaReader:
-    """BMLAMA's own files, as published."""
+def _recognises(folder: Path) -> bool:
+    """Whether there is a file of English lines under BMLAMA's header."""
+    path = folder / f"{ENGLISH}.tsv"
+    return path.is_file() and _cells(next(read_lines(path), ("", ""))[1]) == HEADER
 
-    name: ClassVar[str] = "bmlama"
-    summary: ClassVar[str] = "BMLAMA in several languages: en.tsv, fr.tsv, … of equal lines"
 
-    def recognises(self, folder: Path) -> bool:
-        """Whether there is a file of English lines under BMLAMA's header."""
-        path = folder / f"{ENGLISH}.tsv"
-        return path.is_file() and _cells(next(read_lines(path), ("", ""))[1]) == HEADER
-
-    def read(self, folder: Path) -> Dataset:
-        """Open the folder; all lines are read now, since they are joined."""
-        paths = _paths(folder)
-        lines = {language: list(_lines(path)) for language, path in paths.items()}
-        _check_counts({paths[language].name: len(own) for language, own in lines.items()})
-        worded = {own.id: own for own in _worded(lines)}
-        relations = tuple(own.relation() for own in worded.values())
-        return Dataset(
-            card=Card(name=self.name, licence="Apache-2.0", sources=("BMLAMA",)),
-            relations=relations,
-            read=lambda id: worded[id].facts(),
-            fingerprint=hash_files(folder, paths.values()),
-            notes={
-                "rows_read": sum(map(len, lines.values())),
-                "rows_with_a_right_object_as_wrong": sum(own.mistaken() for own in worded.values()),
-                "relations_with_prompts_of_their_own": sum(
-                    relation.templates[0].text == OWN for relation in relations
-                ),
-            },
-        )
+def _read(folder: Path) -> Dataset:
+    """Open the folder; all lines are read now, since they are joined."""
+    paths = _paths(folder)
+    lines = {language: list(_lines(path)) for language, path in paths.items()}
+    _check_counts({paths[language].name: len(own) for language, own in lines.items()})
+    worded = {own.id: own for own in _worded(lines)}
+    relations = tuple(own.relation() for own in worded.values())
+    return Dataset(
+        card=Card(name="bmlama", licence="Apache-2.0", sources=("BMLAMA",)),
+        relations=relations,
+        read=lambda id: worded[id].facts(),
+        fingerprint=hash_files(folder, paths.values()),
+        notes={
+            "rows_read": sum(map(len, lines.values())),
+            "rows_with_a_right_object_as_wrong": sum(own.mistaken() for own in worded.values()),
+            "relations_with_prompts_of_their_own": sum(
+                relation.templates[0].text == OWN for relation in relations
+            ),
+        },
+    )
 
 
 def _worded(lines: Mapping[str, Sequence[Line]]) -> Iterator[_Worded]:
@@ -262,4 +257,9 @@ def _relations(english: Sequence[Line]) -> list[str]:
     return owners
 
 
-COMPONENT = BmlamaReader()
+COMPONENT = Published(
+    name="bmlama",
+    summary="BMLAMA in several languages: en.tsv, fr.tsv, … of equal lines",
+    recognises=_recognises,
+    read=_read,
+)

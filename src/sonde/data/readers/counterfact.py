@@ -17,12 +17,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_list
+from sonde.data.readers import Published
 from sonde.data.wordings import known_relation
 
 EDIT, ORIGINAL = "counterfact-edit", "counterfact"
@@ -71,41 +71,29 @@ class Case:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class CounterfactReader:
-    """CounterFact's files, as published."""
-
-    name: ClassVar[str] = "counterfact"
-    summary: ClassVar[str] = "CounterFact: counterfact-edit.json, or counterfact.json as released"
-    takes_file: ClassVar[bool] = True
-
-    def recognises(self, folder: Path) -> bool:
-        """Whether one of its files is there."""
-        return any((folder / name).is_file() for name in FILES)
-
-    def read(self, folder: Path) -> Dataset:
-        """Open a file, or the one that a folder has."""
-        path = folder if folder.is_file() else _path(folder)
-        notes: Counter[str] = Counter()
-        cases = [_case(row, notes) for row in read_list(path)]
-        if not cases:
-            raise DataError(f"{path} holds no case of CounterFact")
-        by_relation: dict[str, list[Case]] = {}
-        for case in cases:
-            by_relation.setdefault(case.relation, []).append(case)
-        name = EDIT if ORIGINAL in by_relation else ORIGINAL
-        return Dataset(
-            card=Card(
-                name=name,
-                licence="MIT",
-                sources=("CounterFact (Meng et al., 2022)",),
-                description=DESCRIPTIONS[name],
-            ),
-            relations=tuple(_relation(id, own) for id, own in by_relation.items()),
-            read=lambda id: [fact for case in by_relation[id] for fact in case.facts()],
-            fingerprint=hash_files(path.parent, [path]),
-            notes={"cases_read": len(cases), **notes},
-        )
+def _read(folder: Path) -> Dataset:
+    """Open a file, or the one that a folder has."""
+    path = folder if folder.is_file() else _path(folder)
+    notes: Counter[str] = Counter()
+    cases = [_case(row, notes) for row in read_list(path)]
+    if not cases:
+        raise DataError(f"{path} holds no case of CounterFact")
+    by_relation: dict[str, list[Case]] = {}
+    for case in cases:
+        by_relation.setdefault(case.relation, []).append(case)
+    name = EDIT if ORIGINAL in by_relation else ORIGINAL
+    return Dataset(
+        card=Card(
+            name=name,
+            licence="MIT",
+            sources=("CounterFact (Meng et al., 2022)",),
+            description=DESCRIPTIONS[name],
+        ),
+        relations=tuple(_relation(id, own) for id, own in by_relation.items()),
+        read=lambda id: [fact for case in by_relation[id] for fact in case.facts()],
+        fingerprint=hash_files(path.parent, [path]),
+        notes={"cases_read": len(cases), **notes},
+    )
 
 
 def _path(folder: Path) -> Path:
@@ -190,4 +178,10 @@ def _id(row: Row) -> str:
     return str(value)
 
 
-COMPONENT = CounterfactReader()
+COMPONENT = Published(
+    name="counterfact",
+    summary="CounterFact: counterfact-edit.json, or counterfact.json as released",
+    recognises=lambda folder: any((folder / name).is_file() for name in FILES),
+    read=_read,
+    takes_file=True,
+)

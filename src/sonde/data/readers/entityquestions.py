@@ -13,62 +13,49 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from sonde.core.errors import DataError
 from sonde.core.facts import (
-    ANSWER_SLOT,
     SUBJECT_SLOT,
     Card,
     Dataset,
     Entity,
     Fact,
     Relation,
-    Template,
 )
 from sonde.data.format import hash_files
 from sonde.data.lines import UNSOUND, Row
-from sonde.data.wordings import atlas_relations
+from sonde.data.readers import Published
+from sonde.data.wordings import asked_by
 
 SPLITS = ("test", "dev", "train")
 FILE = re.compile(r"(P\d+)\.(test|dev|train)\.json")
 
 
-@dataclass(frozen=True, slots=True)
-class EntityQuestionsReader:
-    """EntityQuestions' own files, as published."""
-
-    name: ClassVar[str] = "entityquestions"
-    summary: ClassVar[str] = "EntityQuestions: test/P*.test.json, also dev and train"
-
-    def recognises(self, folder: Path) -> bool:
-        """Whether the folder, or its folder `dataset`, looks like that of EntityQuestions."""
-        return bool(_paths(folder))
-
-    def read(self, folder: Path) -> Dataset:
-        """Open the folder; all questions are read now, since together they tell the subjects."""
-        paths = _paths(folder)
-        read = {
-            id: [(split, row) for split, path in own for row in _rows(path)]
-            for id, own in paths.items()
-        }
-        rows = {id: own for id, own in read.items() if own}
-        if not rows:
-            raise DataError(f"{folder} holds no questions, such as test/P17.test.json")
-        frames = {id: frame_of_questions([_question(row) for _, row in rows[id]]) for id in rows}
-        return Dataset(
-            card=Card(name=self.name, licence="none stated", sources=("EntityQuestions",)),
-            relations=tuple(_relation(id, frames[id]) for id in rows),
-            read=lambda id: [
-                _fact(id, number, split, row, frames[id])
-                for number, (split, row) in enumerate(rows[id], 1)
-            ],
-            fingerprint=hash_files(folder, [path for own in paths.values() for _, path in own]),
-        )
+def _read(folder: Path) -> Dataset:
+    """Open the folder; all questions are read now, since together they tell the subjects."""
+    paths = _paths(folder)
+    read = {
+        id: [(split, row) for split, path in own for row in _rows(path)]
+        for id, own in paths.items()
+    }
+    rows = {id: own for id, own in read.items() if own}
+    if not rows:
+        raise DataError(f"{folder} holds no questions, such as test/P17.test.json")
+    frames = {id: frame_of_questions([_question(row) for _, row in rows[id]]) for id in rows}
+    return Dataset(
+        card=Card(name="entityquestions", licence="none stated", sources=("EntityQuestions",)),
+        relations=tuple(_relation(id, frames[id]) for id in rows),
+        read=lambda id: [
+            _fact(id, number, split, row, frames[id])
+            for number, (split, row) in enumerate(rows[id], 1)
+        ],
+        fingerprint=hash_files(folder, [path for own in paths.values() for _, path in own]),
+    )
 
 
 def _paths(folder: Path) -> dict[str, list[tuple[str, Path]]]:
@@ -123,16 +110,8 @@ def _beginning(texts: Sequence[str]) -> str:
 
 
 def _relation(id: str, frame: tuple[str, str]) -> Relation:
-    known = atlas_relations().get(id)
     text = SUBJECT_SLOT.join(frame) if any(frame) else "[details.question]"
-    template = Template(
-        id=f"{id}-entityquestions",
-        text=f"{text} {ANSWER_SLOT}",
-        style="question",
-        group=f"{id}-entityquestions",
-    )
-    label = known.label if known else "…".join(frame) if any(frame) else id
-    return Relation(id=id, label=label, kind=known.kind if known else None, templates=(template,))
+    return asked_by(id, "entityquestions", text, label="…".join(frame) if any(frame) else id)
 
 
 def _fact(relation: str, number: int, split: str, row: Row, frame: tuple[str, str]) -> Fact:
@@ -155,4 +134,9 @@ def _numbers(values: Mapping[str, Any]) -> dict[str, float]:
     return {name: float(value) for name, value in values.items() if type(value) in (int, float)}
 
 
-COMPONENT = EntityQuestionsReader()
+COMPONENT = Published(
+    name="entityquestions",
+    summary="EntityQuestions: test/P*.test.json, also dev and train",
+    recognises=lambda folder: bool(_paths(folder)),
+    read=_read,
+)

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
@@ -23,6 +23,7 @@ from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Entity, Fact, Relation,
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_rows
+from sonde.data.readers import Published
 from sonde.data.wordings import Wording, atlas_relations, gather, kind_of, known_relation
 
 if TYPE_CHECKING:
@@ -32,38 +33,27 @@ FILE = re.compile(r"([\w-]+)-subclass\.+json")  # one published name has two dot
 FRAMES = 7
 
 
-@dataclass(frozen=True, slots=True)
-class FktcReader:
-    """FKTC's own files, as published."""
-
-    name: ClassVar[str] = "fktc"
-    summary: ClassVar[str] = "FKTC, the corpus of MONITOR: P*-subclass.json"
-
-    def recognises(self, folder: Path) -> bool:
-        """Whether some file has the name of FKTC's."""
-        return any(FILE.fullmatch(path.name) for path in folder.iterdir())
-
-    def read(self, folder: Path) -> Dataset:
-        """Open the folder; all facts are read now, since they are counted."""
-        paths, notes = _paths(folder), Counter[str]()
-        relations, facts = [], {}
-        for id, path in paths.items():
-            relation, facts[id], counts = _read_file(path, id)
-            relations.append(relation)
-            notes.update(counts)
-        borrowed = (t.text for r in relations for t in r.templates if t.style == "statement")
-        files = hash_files(folder, paths.values())
-        return Dataset(
-            card=Card(
-                name=self.name,
-                licence="Apache-2.0",
-                sources=("FKTC (MONITOR)", "statements: sonde's atlas"),
-            ),
-            relations=tuple(relations),
-            read=facts.__getitem__,
-            fingerprint=fingerprint([files, *borrowed]),
-            notes=dict(notes),
-        )
+def _read(folder: Path) -> Dataset:
+    """Open the folder; all facts are read now, since they are counted."""
+    paths, notes = _paths(folder), Counter[str]()
+    relations, facts = [], {}
+    for id, path in paths.items():
+        relation, facts[id], counts = _read_file(path, id)
+        relations.append(relation)
+        notes.update(counts)
+    borrowed = (t.text for r in relations for t in r.templates if t.style == "statement")
+    files = hash_files(folder, paths.values())
+    return Dataset(
+        card=Card(
+            name="fktc",
+            licence="Apache-2.0",
+            sources=("FKTC (MONITOR)", "statements: sonde's atlas"),
+        ),
+        relations=tuple(relations),
+        read=facts.__getitem__,
+        fingerprint=fingerprint([files, *borrowed]),
+        notes=dict(notes),
+    )
 
 
 def _paths(folder: Path) -> dict[str, Path]:
@@ -131,4 +121,9 @@ def _fact(row: Row, relation: str) -> Fact:
     )
 
 
-COMPONENT = FktcReader()
+COMPONENT = Published(
+    name="fktc",
+    summary="FKTC, the corpus of MONITOR: P*-subclass.json",
+    recognises=lambda folder: any(FILE.fullmatch(path.name) for path in folder.iterdir()),
+    read=_read,
+)

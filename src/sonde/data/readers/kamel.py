@@ -13,26 +13,23 @@ in KAMEL's own program. Relations without a question are left out and counted.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sonde.core.errors import DataError
 from sonde.core.facts import (
-    ANSWER_SLOT,
     APART,
     SUBJECT_SLOT,
     Card,
     Dataset,
     Entity,
     Fact,
-    Relation,
-    Template,
 )
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_lines, read_rows
-from sonde.data.wordings import atlas_relations
+from sonde.data.readers import Published
+from sonde.data.wordings import asked_by
 
 QUESTIONS = "question-templates.csv"
 SUBJECT = "[S]"
@@ -40,39 +37,31 @@ SPLITS = ("test", "dev", "train")
 EXPECTED = "'obj_label' must be a list of labels, or of {rdf, alternative, chosen}"
 
 
-@dataclass(frozen=True, slots=True)
-class KamelReader:
-    """KAMEL's own files, as published."""
-
-    name: ClassVar[str] = "kamel"
-    summary: ClassVar[str] = "KAMEL: question-templates.csv, P*/train.jsonl, dev.jsonl, test.jsonl"
-
-    def recognises(self, folder: Path) -> bool:
-        """Whether the folder looks like KAMEL's."""
-        return (folder / QUESTIONS).is_file()
-
-    def read(self, folder: Path) -> Dataset:
-        """Open the folder; facts are read when they are asked for."""
-        questions = _questions(folder / QUESTIONS)
-        held = sorted(
-            (path.parent.name for path in folder.glob("*/test.jsonl")),
-            key=lambda id: (len(id), id),
-        )
-        asked = [id for id in held if id in questions]
-        if not asked:
-            raise DataError(f"{folder}: no relation of {QUESTIONS} has a file ID/test.jsonl")
-        paths = {id: [folder / id / f"{split}.jsonl" for split in SPLITS] for id in asked}
-        every = [folder / QUESTIONS, *(path for own in paths.values() for path in own)]
-        return Dataset(
-            card=Card(name=self.name, licence="none stated", sources=("KAMEL",)),
-            relations=tuple(_relation(id, questions[id]) for id in asked),
-            read=lambda id: _facts(id, paths[id]),
-            fingerprint=hash_files(folder, every),
-            notes={
-                "relations_without_question": len(held) - len(asked),
-                "questions_without_facts": len(questions) - len(asked),
-            },
-        )
+def _read(folder: Path) -> Dataset:
+    """Open the folder; facts are read when they are asked for."""
+    questions = _questions(folder / QUESTIONS)
+    held = sorted(
+        (path.parent.name for path in folder.glob("*/test.jsonl")),
+        key=lambda id: (len(id), id),
+    )
+    asked = [id for id in held if id in questions]
+    if not asked:
+        raise DataError(f"{folder}: no relation of {QUESTIONS} has a file ID/test.jsonl")
+    paths = {id: [folder / id / f"{split}.jsonl" for split in SPLITS] for id in asked}
+    every = [folder / QUESTIONS, *(path for own in paths.values() for path in own)]
+    return Dataset(
+        card=Card(name="kamel", licence="none stated", sources=("KAMEL",)),
+        relations=tuple(
+            asked_by(id, "kamel", questions[id], label=questions[id].replace(SUBJECT_SLOT, "…"))
+            for id in asked
+        ),
+        read=lambda id: _facts(id, paths[id]),
+        fingerprint=hash_files(folder, every),
+        notes={
+            "relations_without_question": len(held) - len(asked),
+            "questions_without_facts": len(questions) - len(asked),
+        },
+    )
 
 
 def _questions(path: Path) -> dict[str, str]:
@@ -89,19 +78,6 @@ def _questions(path: Path) -> dict[str, str]:
             )
         questions[id] = question.replace(SUBJECT, SUBJECT_SLOT)
     return questions
-
-
-def _relation(id: str, question: str) -> Relation:
-    """A relation with its question, which is its label too, unless the atlas has one."""
-    known = atlas_relations().get(id)
-    worded = f"{id}-kamel"
-    template = Template(id=worded, text=f"{question} {ANSWER_SLOT}", style="question", group=worded)
-    return Relation(
-        id=id,
-        label=known.label if known else question.replace(SUBJECT_SLOT, "…"),
-        kind=known.kind if known else None,
-        templates=(template,),
-    )
 
 
 def _facts(relation: str, paths: list[Path]) -> Iterator[Fact]:
@@ -142,4 +118,9 @@ def _object(row: Row, label: Any, id: str) -> Entity:
     return Entity(id=id if id.startswith("Q") else names[0], names=names)
 
 
-COMPONENT = KamelReader()
+COMPONENT = Published(
+    name="kamel",
+    summary="KAMEL: question-templates.csv, P*/train.jsonl, dev.jsonl, test.jsonl",
+    recognises=lambda folder: (folder / QUESTIONS).is_file(),
+    read=_read,
+)

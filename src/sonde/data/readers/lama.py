@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, cast, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import completed, no_facts
 from sonde.core.facts import APART, LAMA, Card, Dataset, Kind, Relation
 from sonde.data.format import hash_files, read_vocabulary, template_of
 from sonde.data.lines import Row, read_rows, read_texts
+from sonde.data.readers import Published
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame
@@ -27,42 +27,31 @@ VOCABULARY = "common_vocab_cased.txt"
 TRAINING = ("train", "dev")
 
 
-@dataclass(frozen=True, slots=True)
-class LamaReader:
-    """LAMA's own files, as published."""
-
-    name: ClassVar[str] = "lama"
-    summary: ClassVar[str] = "LAMA T-REx: relations.jsonl, facts/P*.jsonl, common_vocab_cased.txt"
-
-    def recognises(self, folder: Path) -> bool:
-        """Whether the folder looks like LAMA's."""
-        return (folder / "relations.jsonl").is_file() and (folder / "facts").is_dir()
-
-    def read(self, folder: Path) -> Dataset:
-        """Open the folder; all facts are read now, since they are counted."""
-        relations = tuple(_relations(folder))
-        if not relations:
-            raise DataError(f"{folder}: no relation of relations.jsonl has a file in facts/")
-        paths = {r.id: _facts_path(folder, r.id) for r in relations}
-        trained = {r.id: _training_paths(folder, r.id) for r in relations}
-        rows = _test_rows(paths)
-        pair = ("relation", "subject", "object")
-        once = rows.lazy().unique(pair, keep="first", maintain_order=True)
-        facts, training = _by_relation(once), _by_relation(_training_rows(trained))
-        more = [path for splits in trained.values() for path in splits.values()]
-        hashed = [folder / "relations.jsonl", folder / VOCABULARY, *paths.values(), *more]
-        return Dataset(
-            card=Card(name="lama", licence="CC-BY-NC 4.0", sources=("LAMA T-REx",)),
-            relations=relations,
-            read=lambda id: facts[id].vstack(training.get(id, no_facts())),
-            fingerprint=hash_files(folder, hashed),
-            vocabulary=read_vocabulary(folder / VOCABULARY),
-            notes={
-                "rows_read": rows.height,
-                "duplicate_rows": rows.height - sum(kept.height for kept in facts.values()),
-                **(_training_notes(training.values()) if more else {}),
-            },
-        )
+def _read(folder: Path) -> Dataset:
+    """Open the folder; all facts are read now, since they are counted."""
+    relations = tuple(_relations(folder))
+    if not relations:
+        raise DataError(f"{folder}: no relation of relations.jsonl has a file in facts/")
+    paths = {r.id: _facts_path(folder, r.id) for r in relations}
+    trained = {r.id: _training_paths(folder, r.id) for r in relations}
+    rows = _test_rows(paths)
+    pair = ("relation", "subject", "object")
+    once = rows.lazy().unique(pair, keep="first", maintain_order=True)
+    facts, training = _by_relation(once), _by_relation(_training_rows(trained))
+    more = [path for splits in trained.values() for path in splits.values()]
+    hashed = [folder / "relations.jsonl", folder / VOCABULARY, *paths.values(), *more]
+    return Dataset(
+        card=Card(name="lama", licence="CC-BY-NC 4.0", sources=("LAMA T-REx",)),
+        relations=relations,
+        read=lambda id: facts[id].vstack(training.get(id, no_facts())),
+        fingerprint=hash_files(folder, hashed),
+        vocabulary=read_vocabulary(folder / VOCABULARY),
+        notes={
+            "rows_read": rows.height,
+            "duplicate_rows": rows.height - sum(kept.height for kept in facts.values()),
+            **(_training_notes(training.values()) if more else {}),
+        },
+    )
 
 
 def _relations(folder: Path) -> Iterator[Relation]:
@@ -158,4 +147,9 @@ def _training_notes(training: Iterable[DataFrame]) -> dict[str, int]:
     return {**counts, "repeated_training_rows": rows.total() - pairs}
 
 
-COMPONENT = LamaReader()
+COMPONENT = Published(
+    name="lama",
+    summary="LAMA T-REx: relations.jsonl, facts/P*.jsonl, common_vocab_cased.txt",
+    recognises=lambda path: (path / "relations.jsonl").is_file() and (path / "facts").is_dir(),
+    read=_read,
+)

@@ -21,13 +21,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice, repeat
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from sonde.core.errors import DataError, SondeError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Template
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, structure
+from sonde.data.readers import Published
 from sonde.data.tables.files import read_table, tables
 from sonde.data.wordings import Wording, gather, kind_of, known_relation
 
@@ -36,48 +37,42 @@ LOOKED_AT = 10_000
 FLAGS = {"true": True, "1": True, "false": False, "0": False}
 
 
-@dataclass(frozen=True, slots=True)
-class MyriadLamaReader:
-    """MyriadLAMA's rows, as published."""
+def _recognises(folder: Path) -> bool:
+    """Whether the first row of the folder's first table has the columns."""
+    for path in tables(folder)[:1]:
+        try:
+            return all(set(COLUMNS) <= set(row.values) for row in islice(read_table(path), 1))
+        except SondeError:  # it may need a library, too
+            return False
+    return False
 
-    name: ClassVar[str] = "myriadlama"
-    summary: ClassVar[str] = "MyriadLAMA: a prompt a row, as .jsonl, .csv or .parquet"
 
-    def recognises(self, folder: Path) -> bool:
-        """Whether the first row of the folder's first table has the columns."""
-        for path in tables(folder)[:1]:
-            try:
-                return all(set(COLUMNS) <= set(row.values) for row in islice(read_table(path), 1))
-            except SondeError:  # it may need a library, too
-                return False
-        return False
-
-    def read(self, folder: Path) -> Dataset:
-        """Collect the rows."""
-        paths = tables(folder)
-        if not paths:
-            raise DataError(f"{folder} holds no table, such as a .jsonl, .csv or .parquet file")
-        column = _key(paths)
-        collected: dict[str, _Relation] = {}
-        for row in _rows(paths):
-            collected.setdefault(row.text("rel_uri"), _Relation()).add(row, row.text(column))
-        if not collected:
-            raise DataError(f"{folder}: the tables have no row")
-        facts = {id: frame_of(relation.facts(id)) for id, relation in collected.items()}
-        relations, notes = [], Counter[str]()
-        for id, relation in collected.items():
-            templates, counts = relation.worded(id)
-            kind = kind_of([pair.objects for pair in relation.pairs.values()])
-            relations.append(replace(known_relation(id, id, kind=kind), templates=templates))
-            notes.update(counts)
-        told = sum(frame.height for frame in facts.values()) if column == "sub_ent" else 0
-        return Dataset(
-            card=Card(name=self.name, licence="see its publisher", sources=("MyriadLAMA",)),
-            relations=tuple(relations),
-            read=facts.__getitem__,
-            fingerprint=hash_files(folder, paths),
-            notes={**notes, "pairs_told_by_name": told},
-        )
+def _read(folder: Path) -> Dataset:
+    """Collect the rows."""
+    paths = tables(folder)
+    if not paths:
+        raise DataError(f"{folder} holds no table, such as a .jsonl, .csv or .parquet file")
+    column = _key(paths)
+    collected: dict[str, _Relation] = {}
+    for row in _rows(paths):
+        collected.setdefault(row.text("rel_uri"), _Relation()).add(row, row.text(column))
+    if not collected:
+        raise DataError(f"{folder}: the tables have no row")
+    facts = {id: frame_of(relation.facts(id)) for id, relation in collected.items()}
+    relations, notes = [], Counter[str]()
+    for id, relation in collected.items():
+        templates, counts = relation.worded(id)
+        kind = kind_of([pair.objects for pair in relation.pairs.values()])
+        relations.append(replace(known_relation(id, id, kind=kind), templates=templates))
+        notes.update(counts)
+    told = sum(frame.height for frame in facts.values()) if column == "sub_ent" else 0
+    return Dataset(
+        card=Card(name="myriadlama", licence="see its publisher", sources=("MyriadLAMA",)),
+        relations=tuple(relations),
+        read=facts.__getitem__,
+        fingerprint=hash_files(folder, paths),
+        notes={**notes, "pairs_told_by_name": told},
+    )
 
 
 @dataclass(slots=True)
@@ -262,4 +257,9 @@ def _texts(row: Row, key: str) -> tuple[str, ...]:
     return Row({key: structure(row, key)}, row.where).texts(key)
 
 
-COMPONENT = MyriadLamaReader()
+COMPONENT = Published(
+    name="myriadlama",
+    summary="MyriadLAMA: a prompt a row, as .jsonl, .csv or .parquet",
+    recognises=_recognises,
+    read=_read,
+)

@@ -12,63 +12,48 @@ is its template; else each fact is asked by its own question.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
 from math import isfinite, nan
 from pathlib import Path
-from typing import ClassVar
 
 from sonde.core.errors import DataError
 from sonde.core.facts import (
-    ANSWER_SLOT,
     SUBJECT_SLOT,
     Card,
     Dataset,
     Entity,
     Fact,
     Relation,
-    Template,
 )
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, structure
+from sonde.data.readers import Published
 from sonde.data.tables.files import read_table
-from sonde.data.wordings import relation_ids
+from sonde.data.wordings import asked_by, relation_ids
 
 FILES = ("popQA.tsv", "test.tsv")
 NUMBERS = {"popularity": "s_pop", "object_popularity": "o_pop"}
 NEEDED = ("subj", "prop", "obj", "question", "possible_answers")
 
 
-@dataclass(frozen=True, slots=True)
-class PopqaReader:
-    """PopQA's own table, as published; a folder may hold it."""
-
-    name: ClassVar[str] = "popqa"
-    summary: ClassVar[str] = "PopQA: popQA.tsv, with the popularity of subject and object"
-    takes_file: ClassVar[bool] = True
-
-    def recognises(self, folder: Path) -> bool:
-        """Whether the folder holds the table under its published name."""
-        return (folder / FILES[0]).is_file()
-
-    def read(self, path: Path) -> Dataset:
-        """Read the table, or that of a folder."""
-        table = next((path / name for name in FILES if (path / name).is_file()), path)
-        if table.is_dir():
-            raise DataError(f"{path} holds no table of PopQA, such as {FILES[0]}; give the file")
-        rows = defaultdict(list)
-        for row in read_table(table):
-            _check(row)
-            rows[row.text("prop")].append(row)
-        if not rows:
-            raise DataError(f"{table} holds no rows")
-        ids = relation_ids(rows)
-        names = {id: prop for prop, id in ids.items()}
-        return Dataset(
-            card=Card(name=self.name, licence="MIT", sources=("PopQA",)),
-            relations=tuple(_relation(ids[prop], prop, rows[prop]) for prop in rows),
-            read=lambda id: [_fact(row, id) for row in rows[names[id]]],
-            fingerprint=hash_files(table.parent, [table]),
-        )
+def _read(path: Path) -> Dataset:
+    """Read the table, or that of a folder."""
+    table = next((path / name for name in FILES if (path / name).is_file()), path)
+    if table.is_dir():
+        raise DataError(f"{path} holds no table of PopQA, such as {FILES[0]}; give the file")
+    rows = defaultdict(list)
+    for row in read_table(table):
+        _check(row)
+        rows[row.text("prop")].append(row)
+    if not rows:
+        raise DataError(f"{table} holds no rows")
+    ids = relation_ids(rows)
+    names = {id: prop for prop, id in ids.items()}
+    return Dataset(
+        card=Card(name="popqa", licence="MIT", sources=("PopQA",)),
+        relations=tuple(_relation(ids[prop], prop, rows[prop]) for prop in rows),
+        read=lambda id: [_fact(row, id) for row in rows[names[id]]],
+        fingerprint=hash_files(table.parent, [table]),
+    )
 
 
 def _check(row: Row) -> None:
@@ -83,10 +68,7 @@ def _relation(id: str, prop: str, rows: list[Row]) -> Relation:
     texts = {row.text("question").replace(row.text("subj"), SUBJECT_SLOT, 1) for row in rows}
     text = texts.pop() if len(texts) == 1 else ""
     asked = text if text.count(SUBJECT_SLOT) == 1 else "[details.question]"
-    template = Template(
-        id=f"{id}-popqa", text=f"{asked} {ANSWER_SLOT}", style="question", group=f"{id}-popqa"
-    )
-    return Relation(id=id, label=prop, templates=(template,))
+    return asked_by(id, "popqa", asked, label=prop)
 
 
 def _fact(row: Row, relation: str) -> Fact:
@@ -125,4 +107,10 @@ def _number(row: Row, key: str) -> float:
     return number
 
 
-COMPONENT = PopqaReader()
+COMPONENT = Published(
+    name="popqa",
+    summary="PopQA: popQA.tsv, with the popularity of subject and object",
+    recognises=lambda folder: (folder / FILES[0]).is_file(),
+    read=_read,
+    takes_file=True,
+)

@@ -14,10 +14,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby, takewhile
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 from sonde.core.dates import FORM, is_date
 from sonde.core.errors import DataError
@@ -33,6 +32,7 @@ from sonde.core.facts import (
 )
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_rows
+from sonde.data.readers import Published
 from sonde.data.wordings import known_relation
 
 GAP = "_X_"
@@ -54,42 +54,35 @@ class Asked(NamedTuple):
     last: str
 
 
-@dataclass(frozen=True, slots=True)
-class TemplamaReader:
-    """TempLAMA's files, as published, and those of Dynamic-TempLAMA."""
+def _recognises(folder: Path) -> bool:
+    """Whether a file of one of the splits begins as TempLAMA's do."""
+    for path in _paths(folder):
+        try:
+            return {"query", "answer", "date"} <= set(next(read_rows(path)).values)
+        except (DataError, StopIteration):
+            return False
+    return False
 
-    name: ClassVar[str] = "templama"
-    summary: ClassVar[str] = "TempLAMA and Dynamic-TempLAMA: train.jsonl, val.jsonl, test.jsonl"
-    takes_file: ClassVar[bool] = True
 
-    def recognises(self, folder: Path) -> bool:
-        """Whether a file of one of the splits begins as TempLAMA's do."""
-        for path in _paths(folder):
-            try:
-                return {"query", "answer", "date"} <= set(next(read_rows(path)).values)
-            except (DataError, StopIteration):
-                return False
-        return False
-
-    def read(self, folder: Path) -> Dataset:
-        """Open a file, or all splits of a folder."""
-        paths = [folder] if folder.is_file() else _paths(folder)
-        rows = [_asked(row, SPLITS.get(p.stem, "test")) for p in paths for row in read_rows(p)]
-        if not rows:
-            raise DataError(f"{folder} holds no row of TempLAMA, such as those of test.jsonl")
-        by_relation: dict[str, list[Asked]] = {}
-        for row in rows:
-            by_relation.setdefault(row.relation, []).append(row)
-        worded = {id: _worded(id, own) for id, own in by_relation.items()}
-        return Dataset(
-            card=Card(
-                name=self.name, licence="Apache-2.0", sources=("TempLAMA (Dhingra et al., 2022)",)
-            ),
-            relations=tuple(relation for relation, _ in worded.values()),
-            read=lambda id: _facts(by_relation[id], worded[id][1]),
-            fingerprint=hash_files(paths[0].parent, paths),
-            notes={"rows_read": len(rows)},
-        )
+def _read(folder: Path) -> Dataset:
+    """Open a file, or all splits of a folder."""
+    paths = [folder] if folder.is_file() else _paths(folder)
+    rows = [_asked(row, SPLITS.get(p.stem, "test")) for p in paths for row in read_rows(p)]
+    if not rows:
+        raise DataError(f"{folder} holds no row of TempLAMA, such as those of test.jsonl")
+    by_relation: dict[str, list[Asked]] = {}
+    for row in rows:
+        by_relation.setdefault(row.relation, []).append(row)
+    worded = {id: _worded(id, own) for id, own in by_relation.items()}
+    return Dataset(
+        card=Card(
+            name="templama", licence="Apache-2.0", sources=("TempLAMA (Dhingra et al., 2022)",)
+        ),
+        relations=tuple(relation for relation, _ in worded.values()),
+        read=lambda id: _facts(by_relation[id], worded[id][1]),
+        fingerprint=hash_files(paths[0].parent, paths),
+        notes={"rows_read": len(rows)},
+    )
 
 
 def _paths(folder: Path) -> list[Path]:
@@ -202,4 +195,10 @@ def _fact(row: Asked, name: str, start: str, stop: str) -> Fact:
     )
 
 
-COMPONENT = TemplamaReader()
+COMPONENT = Published(
+    name="templama",
+    summary="TempLAMA and Dynamic-TempLAMA: train.jsonl, val.jsonl, test.jsonl",
+    recognises=_recognises,
+    read=_read,
+    takes_file=True,
+)

@@ -1,4 +1,5 @@
-"""Which column of a table is what, by its usual names or as the user says, and what a cell holds.
+"""Which column of a table is what, by its usual names or as the user says, what a cell holds, and
+what is wrong with any of it: gathered, and told all at once.
 
 Several texts stand in one cell with `|` between them, or as a list: a real one in JSON lines and
 Parquet, else written in JSON or as Python writes it. What stands in a list is not taken apart.
@@ -14,6 +15,7 @@ from math import isfinite
 from typing import Any
 
 from sonde.core.errors import DataError, UsageError, nearest
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
 
 SEPARATOR = "|"
 THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -217,3 +219,56 @@ def _example(columns: Sequence[str], roles: Roles) -> str:
     pairs = ",".join(f"{role}={column}" for role, column in chosen.items())
     flag = f'"{pairs}"' if re.search(r"[^\w=,.-]", pairs) else pairs
     return f", such as: --columns {flag} (object= may come several times, a relation each)"
+
+
+SHOWN = 10
+"""How many faults are told one by one; the rest is counted."""
+
+
+class Faults:
+    """Faults of one source, each told once; `advice` is what to do about them."""
+
+    def __init__(self, source: str, advice: str) -> None:
+        self.source, self.advice = source, advice
+        self._texts: dict[str, None] = {}
+
+    def add(self, fault: DataError | str, where: str = "") -> None:
+        """Remember a fault, and where it stands."""
+        text = f"{where}: {fault}" if where else str(fault)
+        self._texts[text.removeprefix(f"{self.source}, ")] = None
+
+    def refuse(self) -> None:
+        """End here, if there was any fault."""
+        if self._texts:
+            raise DataError(self._told(sorted(self._texts, key=_line)))
+
+    def _told(self, texts: Sequence[str]) -> str:
+        if len(texts) == 1:
+            [text] = texts
+            named = text if text.startswith(self.source) else f"{self.source}: {text}"
+            return f"{named}. {self.advice}"
+        lines = [f"{self.source} has {len(texts):,} faults:", *(f"  {t}" for t in texts[:SHOWN])]
+        if len(texts) > SHOWN:
+            lines.append(f"  … and {len(texts) - SHOWN:,} more")
+        return "\n".join([*lines, self.advice])
+
+
+def _line(text: str) -> int:
+    """The line or row that a fault names first; 0 for none."""
+    found = re.search(r"(?:line|row) (\d+)", text)
+    return int(found[1]) if found else 0
+
+
+def slot_faults(text: str) -> list[str]:
+    """What is wrong with the slots of a sentence.
+
+    >>> slot_faults("The capital of [X] is [Y]."), len(slot_faults("[X] and [X]"))
+    ([], 2)
+    """
+    faults = []
+    for slot, role in ((SUBJECT_SLOT, "subject"), (ANSWER_SLOT, "answer")):
+        if not text.count(slot):
+            faults.append(f"{text!r} has no {slot}; write {slot} where the {role} belongs")
+        elif text.count(slot) > 1:
+            faults.append(f"{text!r} has {text.count(slot)} {slot}; keep one")
+    return faults

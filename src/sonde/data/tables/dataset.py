@@ -26,16 +26,17 @@ from sonde.data.tables.columns import (
     PAGE,
     QUESTIONS,
     SEPARATOR,
+    Faults,
     Given,
     Roles,
     find_columns,
     finite,
     is_usual,
     plain,
+    slot_faults,
     text_in,
     texts_in,
 )
-from sonde.data.tables.faults import Faults, slot_faults
 from sonde.data.tables.files import read_table
 from sonde.data.wordings import Wording, gather, kind_of, known_relation, relation_ids
 

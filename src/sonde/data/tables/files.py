@@ -15,7 +15,7 @@ from pathlib import Path
 
 from sonde.core.errors import DataError, MissingExtra
 from sonde.data.lines import BATCH, NOT_UTF8, Complain, Row, raw_lines, read_each, refuse
-from sonde.data.tables.faults import SHOWN
+from sonde.data.tables.columns import SHOWN
 
 DELIMITERS = ",;\t"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")

@@ -20,9 +20,8 @@ from sonde.core.errors import DataError, MissingExtra
 from sonde.core.facts import Dataset
 from sonde.data.lines import Row
 from sonde.data.tables import HUB
-from sonde.data.tables.columns import PAGE, Given
+from sonde.data.tables.columns import PAGE, Faults, Given
 from sonde.data.tables.dataset import ADVICE, Table, dataset_of
-from sonde.data.tables.faults import Faults
 
 log = logging.getLogger(__name__)
 

@@ -18,10 +18,7 @@ from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.scores import Normalise
 from sonde.metrics.judged import Grid, Judged, in_words
-from sonde.metrics.verdicts import judge_block
-
-Bools = NDArray[np.bool_]
-Whole = NDArray[np.int64]
+from sonde.metrics.verdicts import Bools, Ints, judge_block
 
 COLUMNS = ("pair", "template", "answer", "rank", "confidence", "gold", "tied")
 
@@ -35,9 +32,9 @@ class Outcomes:
     """
 
     judged: Judged
-    subjects: Whole
+    subjects: Ints
     by_majority: Bools
-    places: Whole
+    places: Ints
     ties: int
 
 

@@ -34,9 +34,15 @@ from sonde.reporting.build.multi_prompt.numbers import (
 )
 from sonde.reporting.build.multi_prompt.numbers import METRICS as MULTI_PROMPT
 from sonde.reporting.build.multi_prompt.sections import Draw, Sections, sections
-from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.parts import (
+    Written,
+    abstentions,
+    headline,
+    nothing_said,
+    shown,
+    unconcluded,
+)
 from sonde.reporting.build.tables import Field, browse, drawn, table, titled
-from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
 
 MANY = 0.2
 """The share from which answers that are not as they should be are worth a sentence."""

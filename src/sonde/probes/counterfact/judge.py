@@ -16,14 +16,13 @@ from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.facts import Dataset, Relation, commonest_objects, facts_of
 from sonde.core.scores import Normalise, sound
 from sonde.metrics.judged import Grid, Judged
-from sonde.metrics.verdicts import Objects, correct_options
+from sonde.metrics.verdicts import Floats, Objects, correct_options
 from sonde.prompting.options import correct_for, correct_names, negatives
 from sonde.prompting.sentences import stand_in
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-Floats = NDArray[np.float64]
 Role = Literal["efficacy", "paraphrase", "neighbourhood"]
 """A case's own prompt, one of its paraphrases, the prompt of a neighbour."""
 

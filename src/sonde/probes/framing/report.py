@@ -13,8 +13,14 @@ from sonde.probes.framing import numbers
 from sonde.probes.framing.judge import FEW, MOST, Outcomes, Task, Templates
 from sonde.probes.framing.numbers import LINES, READINGS, mean, measure, was_measured
 from sonde.probes.framing.tables import figures, tables
-from sonde.reporting.build.parts import headline, shown
-from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
+from sonde.reporting.build.parts import (
+    Written,
+    abstentions,
+    headline,
+    nothing_said,
+    shown,
+    unconcluded,
+)
 
 KINDS: Mapping[Task, tuple[str, str, str]] = {
     "wp": ("sentences", "statements that end with their object", "completed as sentences"),

@@ -23,7 +23,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.rated import RatedColumns
 from sonde.core.scores import Normalise
 from sonde.metrics.judged import Grid, Judged, Way, in_words
-from sonde.metrics.verdicts import Verdicts, judge_block, top_answers
+from sonde.metrics.verdicts import Bools, Ints, Verdicts, judge_block, top_answers
 from sonde.prompting.options import own_options
 from sonde.prompting.sentences import is_name_template, stand_in, suggests
 
@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 SHOWN = 50_000
 TOP = 3
 COLUMNS = ("place", "answer", "rank", "tied", "confidence", "gold")
-
-Bools = NDArray[np.bool_]
-Whole = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -187,7 +184,7 @@ def judge(
     )
 
 
-def _chosen(block: Answers, place: Whole, facts: Facts) -> Answers:
+def _chosen(block: Answers, place: Ints, facts: Facts) -> Answers:
     """A block whose answers were filled, as a choice where its facts have options.
 
     The control then chooses between those that can be filled in, too.
@@ -238,7 +235,7 @@ def _judged(
 
 
 def _shown(
-    facts: Facts, block: Answers, place: Whole, verdicts: Verdicts, rows: Whole, by: Normalise
+    facts: Facts, block: Answers, place: Ints, verdicts: Verdicts, rows: Ints, by: Normalise
 ) -> list[Shown]:
     """What is shown of some prompts of a block."""
     prompts, tops = block.texts(), top_answers(block, rows, TOP, by)

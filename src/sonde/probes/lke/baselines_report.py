@@ -29,9 +29,15 @@ from sonde.probes.lke.metrics import (
     beside_control,
 )
 from sonde.reporting.build.figures import WHISKERS, dots, dots_by_relation, strip
-from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.parts import (
+    Abstentions,
+    Written,
+    abstentions,
+    headline,
+    nothing_said,
+    shown,
+)
 from sonde.reporting.build.tables import Field, across, by_relation, side_by_side, table, titled
-from sonde.reporting.build.written import Abstentions, Written, abstentions, nothing_said
 from sonde.reporting.catalogue import shares
 from sonde.stats.paired import holm
 

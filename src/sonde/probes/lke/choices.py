@@ -13,7 +13,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import AbilityError, DataError
@@ -22,7 +21,7 @@ from sonde.core.rated import RatedColumns
 from sonde.core.reports import Estimate, Metric, Table
 from sonde.metrics.estimates import RELATIONS, ByFact, Resampled, p_value, spread_of
 from sonde.metrics.judged import Grid, Judged
-from sonde.metrics.verdicts import Verdicts, correct_options, judge_options
+from sonde.metrics.verdicts import Floats, Ints, Verdicts, correct_options, judge_options
 from sonde.probes.lke.asking import Asked
 from sonde.probes.lke.metrics import ACCURACY, DEVIATION, MASS, Kept, Mean, varied
 from sonde.prompting.sequences import Separators
@@ -31,8 +30,6 @@ from sonde.reporting.build.tables import Field, Fields, table, titled
 if TYPE_CHECKING:
     from polars import DataFrame
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 Way = Mapping[str, Any]
 """How something was asked: the relation and the keys of a row by name."""

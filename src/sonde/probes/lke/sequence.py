@@ -24,8 +24,9 @@ from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
+from sonde.metrics.verdicts import Floats
 from sonde.probes.lke.asking import BETWEEN_HELP, INSIDE_HELP, separators_of
-from sonde.probes.lke.choices import Floats, as_judged, no_answers, worded
+from sonde.probes.lke.choices import as_judged, no_answers, worded
 from sonde.probes.lke.sequence_report import PARTS, Shape, build_report
 from sonde.prompting.options import correct_for, correct_names
 from sonde.prompting.sequences import (

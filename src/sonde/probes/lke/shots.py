@@ -22,8 +22,9 @@ from sonde.core.prompts import Prompt
 from sonde.core.reports import Curves, Estimate, Metric, Report, Table
 from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
+from sonde.metrics.verdicts import Floats
 from sonde.probes.lke.asking import BETWEEN_HELP, INSIDE_HELP, OPTIONS_HELP, Asked, separators_of
-from sonde.probes.lke.choices import Choices, Floats, judge, worded
+from sonde.probes.lke.choices import Choices, judge, worded
 from sonde.probes.lke.metrics import ACCURACY, DEVIATION, VARIED, accuracy_headline
 from sonde.prompting.options import MANY
 from sonde.prompting.sequences import separated

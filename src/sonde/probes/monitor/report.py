@@ -32,9 +32,15 @@ from sonde.probes.monitor.numbers import (
 )
 from sonde.probes.monitor.tables import VALID_WHERE, figures, tables
 from sonde.prompting.matching import begins, cleaned
-from sonde.reporting.build.parts import headline, shown
+from sonde.reporting.build.parts import (
+    Written,
+    abstentions,
+    headline,
+    nothing_said,
+    shown,
+    unconcluded,
+)
 from sonde.reporting.build.tables import titled
-from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
 
 FEW = 10
 

@@ -12,13 +12,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sonde.core.answers import Generated
 from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Fact, Relation, Template, commonest_objects
 from sonde.metrics.judged import Judged, judge_texts
+from sonde.metrics.verdicts import Bools, Ints
 from sonde.prompting.matching import (
     cleaned,
     dated,
@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from polars import DataFrame
 
 Match = Literal["equal", "within"]
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 COLUMNS = {"fact": int, "text": str, "finished": bool}
 

@@ -12,12 +12,20 @@ from sonde.core.words import against_control, counted
 from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.estimates import RELATIONS, ByFact, Resampled
 from sonde.metrics.judged import around
-from sonde.probes.qa.judge import Bools, Floats, Members, Outcomes
+from sonde.metrics.verdicts import Bools, Floats
+from sonde.probes.qa.judge import Members, Outcomes
 from sonde.prompting.few_shot import question
 from sonde.reporting.build.figures import dots_by_relation
-from sonde.reporting.build.parts import above_on_relations, headline, shown
+from sonde.reporting.build.parts import (
+    Written,
+    above_on_relations,
+    abstentions,
+    headline,
+    nothing_said,
+    shown,
+    unconcluded,
+)
 from sonde.reporting.build.tables import Field, browse, by_place, by_relation, drawn, titled
-from sonde.reporting.build.written import Written, abstentions, nothing_said, unconcluded
 from sonde.reporting.catalogue import shares
 
 PRECISION, RECALL, F1, WHOLE, ANY = shares(

@@ -23,7 +23,6 @@ from sonde.core.errors import MissingExtra
 from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.candidates import Candidates, candidates, thing_names
 from sonde.metrics.estimates import (
     FACTS,
     RELATIONS,
@@ -33,15 +32,13 @@ from sonde.metrics.estimates import (
     hold_together,
     p_value,
 )
-from sonde.metrics.ranking import consistencies
+from sonde.metrics.ranking import Candidates, candidates, consistencies, thing_names
+from sonde.metrics.verdicts import Bools, Floats, Ints
 from sonde.prompting.matching import OWN, PLAIN, check_language, language_of, normal, within
 
 if TYPE_CHECKING:
     from polars import DataFrame
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 ACCURACY = Metric(
     "language.accuracy", "accuracy", "percent", "share of a fact's prompts right, in one language"
