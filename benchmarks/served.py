@@ -184,9 +184,7 @@ def by_sonde(there: Any, prompts: Sequence[Prompt], way: str) -> Way:
 def by_harness(url: str, folder: str, texts: Sequence[Text], trial: int) -> Way:
     """lm-evaluation-harness's `local-completions`, at its best batch size."""
     from lm_eval.api.instance import Instance  # type: ignore[import-not-found]
-    from lm_eval.models.openai_completions import (  # type: ignore[import-not-found]
-        LocalCompletionsAPI,
-    )
+    from lm_eval.models.openai_completions import LocalCompletionsAPI  # type: ignore[import-not-found]
 
     def score(some: Sequence[Text], batch: int) -> list[float]:
         lm = LocalCompletionsAPI(

@@ -94,7 +94,7 @@ def test_rows_of_a_frame_are_made_when_one_is_looked_at() -> None:
     now = browse(frame(), fields, id="b", title="B", total=3)
     made.clear()
     assert len(late.rows) == 2 and "2 of the 3 facts" in late.note
-    assert shown((late,)) == (late,) and not made
+    assert shown(late) == (late,) and not made
     assert late == now == copy.deepcopy(late) and made == [1]
     assert late.rows[0] == ("Peru", 1.0) and late.rows[1:] == (("Chile", None),)
     assert made == [1]

@@ -19,14 +19,7 @@ from typing import Any
 import msgspec
 
 from sonde.core.errors import DataError
-from sonde.core.facts import (
-    SUBJECT_SLOT,
-    Card,
-    Dataset,
-    Entity,
-    Fact,
-    Relation,
-)
+from sonde.core.facts import SUBJECT_SLOT, Card, Dataset, Entity, Fact, Relation
 from sonde.data.format import hash_files
 from sonde.data.lines import UNSOUND, Row
 from sonde.data.readers import Published

@@ -18,14 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.core.errors import DataError
-from sonde.core.facts import (
-    APART,
-    SUBJECT_SLOT,
-    Card,
-    Dataset,
-    Entity,
-    Fact,
-)
+from sonde.core.facts import APART, SUBJECT_SLOT, Card, Dataset, Entity, Fact
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, read_lines, read_rows
 from sonde.data.readers import Published

@@ -16,14 +16,7 @@ from math import isfinite, nan
 from pathlib import Path
 
 from sonde.core.errors import DataError
-from sonde.core.facts import (
-    SUBJECT_SLOT,
-    Card,
-    Dataset,
-    Entity,
-    Fact,
-    Relation,
-)
+from sonde.core.facts import SUBJECT_SLOT, Card, Dataset, Entity, Fact, Relation
 from sonde.data.format import hash_files
 from sonde.data.lines import Row, structure
 from sonde.data.readers import Published
