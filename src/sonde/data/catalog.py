@@ -193,6 +193,8 @@ def _joined_card(cards: Sequence[Card], *, name: str, description: str) -> Card:
 
 
 def _load_one(reference: str, columns: Given) -> Dataset:
+    if reference in bundled() and not columns:
+        return open_dataset(bundled()[reference])
     if reference.startswith(f"{HUB}:"):
         from sonde.data.tables.hub import open_hub
 
@@ -208,8 +210,6 @@ def _load_one(reference: str, columns: Given) -> Dataset:
         return open_table(path, columns)
     if columns:
         raise UsageError(f"--columns is for tables; {reference} is none ({PAGE})")
-    if reference in bundled():
-        return open_dataset(bundled()[reference])
     if named:
         reader = readers()[scheme]
         takes_file = getattr(reader, "takes_file", False) and Path(rest).expanduser().is_file()

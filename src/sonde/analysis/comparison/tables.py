@@ -116,9 +116,7 @@ def _extremes(of: Comparison) -> Table:
     )
 
 
-def extremes(
-    values: Mapping[str, float], most: int = MOST_RELATIONS
-) -> tuple[list[str], list[str]]:
+def extremes(values: Mapping[str, float]) -> tuple[list[str], list[str]]:
     """The best and the worst relations of a run, the best first; no relation is in both.
 
     >>> extremes({"a": 0.2, "b": 0.9, "c": 0.5})

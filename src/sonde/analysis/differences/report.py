@@ -251,7 +251,7 @@ def in_front(of: Differences, verdict: Verdict, facts: DataFrame, rest: Report) 
         tables=(*shown(*tables(of, estimates, facts, concluded=not nothing)), *rest.tables),
         figures=(*drawn, *rest.figures),
         findings=(TRY_AGAIN,) if nothing else found,
-        notes=(_note(of), *rest.notes),
+        notes=(NOTE, *rest.notes),
     )
 
 
@@ -355,10 +355,9 @@ def _measured(couples: Sequence[Couple], estimates: Estimates) -> Iterator[str]:
             yield f"{metric.label} is {word} in {run} than in {other}: {said}."
 
 
-def _note(of: Differences) -> str:
-    return (
-        "The difference counts every fact the same: of each the share of its prompts that are "
-        "right, one run minus the other. Its interval is a bootstrap over facts within relations, "
-        f"all facts of a subject in a relation together. p: {TEST}. Better or worse is said where "
-        "the interval leaves out 0 and p is below 0.05."
-    )
+NOTE = (
+    "The difference counts every fact the same: of each the share of its prompts that are right, "
+    "one run minus the other. Its interval is a bootstrap over facts within relations, all facts "
+    f"of a subject in a relation together. p: {TEST}. Better or worse is said where the interval "
+    "leaves out 0 and p is below 0.05."
+)

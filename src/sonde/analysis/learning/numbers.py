@@ -182,7 +182,7 @@ class Drawn(NamedTuple):
     answers: Mapping[str, str]
 
 
-def drawn_facts(runs: Learning, seed: int, count: int = DRAWN) -> list[Drawn]:
+def drawn_facts(runs: Learning, seed: int) -> list[Drawn]:
     """So many easy and so many hard facts, drawn by the seed, of those that some run answers right
     and whose object is not the commonest training object."""
     from polars import any_horizontal, col
@@ -195,7 +195,7 @@ def drawn_facts(runs: Learning, seed: int, count: int = DRAWN) -> list[Drawn]:
     return [
         _drawn(runs.methods, subset, row)
         for subset, easy in zip(SUBSETS, (True, False), strict=True)
-        for row in [row for row in rows if row["easy"] is easy][:count]
+        for row in [row for row in rows if row["easy"] is easy][:DRAWN]
     ]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimates, Figure, Metric, Report, Table
 from sonde.core.scores import Normalise
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.judged import Judged
+from sonde.metrics.judged import Judged, Way
 from sonde.reporting.build.parts import SILENT
 
 if TYPE_CHECKING:
@@ -107,13 +107,19 @@ class Reader(Protocol):
 
 
 class Own(NamedTuple):
-    """A reading of sonde's own: a module here, with a function `read`."""
+    """A reading of sonde's own: a module here, with a function `read`.
+
+    `ways`: how models must have answered.
+    """
 
     module: str
     applies: Callable[[Dataset], bool]
+    ways: tuple[Way, ...] = get_args(Way)
 
     def read(self, asked: Asked) -> Reading | None:
         """Read it; only now is the module imported."""
+        if asked.judged.way not in self.ways:
+            return None
         found: Reading | None = import_module(f"{__name__}.{self.module}").read(asked)
         return found
 
@@ -180,8 +186,8 @@ READINGS: Mapping[str, Own] = {
     "bins": Own("bins", has_numbers),
     "dates": Own("dates", has_dates),
     "languages": Own("languages.report", has_languages),
-    "ranking": Own("ranking", lambda dataset: bool(dataset.relations)),
-    "sets": Own("sets", has_several),
+    "ranking": Own("ranking", lambda dataset: bool(dataset.relations), ("scored",)),
+    "sets": Own("sets", has_several, ("filled", "scored")),
     "tags": Own("tags", has_tags),
 }
 

@@ -42,9 +42,7 @@ METRICS = (RANKING, FULL)
 
 
 def read(asked: Asked) -> Reading | None:
-    """The mean share, and how many facts have all of it; None where nothing was scored."""
-    if asked.judged.way != "scored":
-        return None
+    """The mean share, and how many facts have all of it; None where none can be ranked."""
     facts = asked.facts()
     means, full = ranked_facts(asked, facts)
     if np.isnan(means).all():

@@ -31,7 +31,6 @@ from sonde.core.reports import (
     Metric,
     Rows,
     Table,
-    Unit,
 )
 
 if TYPE_CHECKING:
@@ -195,7 +194,6 @@ def listing(
     *,
     head: str = "number",
     value: str = "value",
-    unit: Unit | None = None,
     id: str,
     title: str,
     note: str = "",
@@ -207,7 +205,7 @@ def listing(
         Field(
             value,
             lambda metric: estimates[metric.at(over)],
-            unit or (units.pop() if len(units) == 1 else "number"),
+            units.pop() if len(units) == 1 else "number",
         ),
         Field("meaning", lambda metric: metric.sentence),
     ]
