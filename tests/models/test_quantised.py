@@ -14,6 +14,7 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
+from sonde.core.abilities import Identity
 from sonde.core.columns import one_by_one
 from sonde.core.errors import MissingExtra, ModelError, UsageError
 from sonde.doctor.diagnose import diagnose, weights
@@ -138,6 +139,15 @@ def test_options_are_scored_as_transformers_computes_them(way: str, tmp_path: Pa
     assert [finding.check for finding in weights(model.identity)] == ["quantised"]
 
 
+def test_the_doctor_warns_of_numbers_that_depend_on_the_batch() -> None:
+    for way, verdict in (("bitsandbytes, 8 bits", "warning"), ("bitsandbytes, 4 bits", "ok")):
+        identity = Identity(name="hf:m", architecture="", details={"quantised": way})
+        [finding] = weights(identity)
+        assert finding.verdict == verdict and finding.found.startswith(way)
+        depends = "depend on what else is in the batch" in finding.found
+        assert depends == ("int8 weights of torchao" in finding.advice) == (verdict == "warning")
+
+
 @pytest.mark.parametrize("way", WAYS)
 def test_the_doctor_finds_no_fault_in_quantised_weights(way: str, tmp_path: Path) -> None:
     model: Any = load(f"hf:{made(tmp_path, WAYS[way]())}", CPU)
@@ -145,6 +155,7 @@ def test_the_doctor_finds_no_fault_in_quantised_weights(way: str, tmp_path: Path
     # the engine of eight bits may differ from one text alone by more than rounding
     inexact = way == "bitsandbytes, 8 bits"
     faults = [f.check for f in found.faults if not inexact or "naive" not in f.check]
+    assert all("torchao" in f.advice for f in found.faults if inexact and "naive" in f.check)
     assert [check for check in faults if check != "answers vary"] == []
 
 

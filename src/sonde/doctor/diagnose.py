@@ -41,6 +41,10 @@ FETCHING = "fewer, larger passes (--batch-tokens), more GPUs or quantised weight
 WORK = {str(kind): name for kind, name in (*KINDS.values(), ("sample", "drawing"))}
 NO_TOKENS = "the model shows no tokens: it answers from a table, or cannot show them"
 
+EIGHT_BITS = "bitsandbytes, 8 bits"
+BY_BATCH = "a text's numbers depend on what else is in the batch, in transformers too"
+INSTEAD = "Use int8 weights of torchao, which give a text the same numbers in every batch"
+
 Item = TypeVar("Item")
 
 
@@ -91,7 +95,7 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
             *at_once(model),
             *weights(model.identity),
             *conversation(model.identity, cases),
-            *engine(seen, shows),
+            *engine(seen, shows, model.identity),
         ),
         cases=cases,
         tolerance=seen.tolerance,
@@ -110,7 +114,8 @@ def weights(identity: Identity) -> Iterator[Finding]:
     """How the weights are held, where there is something to say about it."""
     details = identity.details
     if quantised := details.get("quantised"):
-        yield replace(ok(quantised), check="quantised")
+        shaky = warning(f"{quantised}: {BY_BATCH}", INSTEAD)
+        yield replace(shaky if quantised == EIGHT_BITS else ok(quantised), check="quantised")
     if places := details.get("weights on"):
         fetches = "disk" in places or ("cuda" in places and "CPU" in places)
         slow = f"{places}: what the device does not hold is fetched for every pass"
@@ -134,15 +139,16 @@ def conversation(identity: Identity, cases: Sequence[Case]) -> Iterator[Finding]
     yield replace(warning(found, advice) if silent else ok(found), check="chat template")
 
 
-def engine(seen: Seen, shows: Examines | None) -> list[Finding]:
+def engine(seen: Seen, shows: Examines | None, identity: Identity) -> list[Finding]:
     """The engine beside the naive path, for every kind of answer."""
     cases = list(filter(numbers.naive_is_finite, seen.cases))
     if shows is None or not cases:
         why = NO_TOKENS if shows is None else "nothing to compare with"
         return [replace(skipped(why), check=ENGINE)]
     cases, ties = settled(cases, shows, seen.tolerance)
+    shaky = identity.details.get("quantised") == EIGHT_BITS
     return [
-        finding
+        replace(finding, advice=INSTEAD) if shaky and finding.advice else finding
         for kind in KINDS
         for finding in agreement(cases, kind, seen.tolerance, ties if kind is Generated else 0)
     ]
