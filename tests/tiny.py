@@ -5,6 +5,7 @@ Two layers of width 32 and a few hundred tokens, so that a test takes millisecon
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -340,6 +341,17 @@ def spoiled(folder: Path, name: str, change: Callable[[torch.Tensor], torch.Tens
     found = next(key for key in tensors if name in key)
     tensors[found] = change(tensors[found].clone())
     save_file(tensors, path, metadata={"format": "pt"})
+    return folder
+
+
+def renumbered(folder: Path) -> Path:
+    """A model whose tokenizer has the same tokens under other numbers."""
+    path = folder / "tokenizer.json"
+    written = json.loads(path.read_text())
+    ids = written["model"]["vocab"]
+    numbers = list(ids.values())
+    ids |= dict(zip(ids, [*numbers[:10], *numbers[11:], numbers[10]], strict=True))
+    path.write_text(json.dumps(written))
     return folder
 
 

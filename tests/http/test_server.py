@@ -141,8 +141,8 @@ def test_what_passes_is_survived_with_the_same_answers(
     ],
 )
 def test_a_deadline_ends_a_request_wherever_it_hangs(fault: Reply) -> None:
-    # as short as a busy machine allows: sound replies must come within it
-    with asking(often(fault, 1), concurrency=12, timeout=3) as server:
+    # a sound reply that a busy machine is late with is asked for again
+    with asking(often(fault, 1), concurrency=12, timeout=1, retries=10) as server:
         assert dict(server.many(CALLS, read)) == SUMS
         assert server.failures["no answer in time"] >= len(CALLS)
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import pytest
+from transformers import AutoTokenizer
 
 from sonde.core.errors import EndpointError, ServerError
 from sonde.core.facts import Dataset
@@ -18,8 +22,12 @@ from sonde.models.options import LoadOptions
 from sonde.probes.lama.probe import Lama
 from sonde.runs.run import run
 from tests import tiny as worlds
-from tests.servers.agreement import WRITTEN
+from tests.command import files, process, ran
+from tests.data.loopback import Reply
+from tests.servers.agreement import SCORED, WRITTEN
 from tests.servers.answering import Answering, Face, serving
+from tests.servers.sglang_face import SglangFace
+from tests.servers.vllm_face import VllmFace
 from tests.written import many_shards
 
 WEIGHT = 64
@@ -79,6 +87,45 @@ def test_a_run_that_lost_its_server_goes_on_and_ends_with_the_same_bytes(
     assert shards(tmp_path / "lost") == calm
 
 
+def test_the_command_stops_in_a_sentence_and_goes_on_to_the_same_bytes(
+    folder: Path, tmp_path: Path
+) -> None:
+    """As a user has it: three shards, the server killed over the last, once one is written."""
+    data = many_shards(tmp_path / "d", facts=9)
+    face = VllmFace(Answering(folder, 64))
+    killed = threading.Event()
+
+    def words(address: str, out: str) -> tuple[object, ...]:
+        model = ("-m", f"server:{address}", "--tokenizer", folder, "--server-wait", "0.2")
+        return ("run", "lama", *model, "-d", data, "-o", tmp_path / out, "--no-html")
+
+    def dying(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        asked = body.get("prompt", [[]])
+        if not any("subject 8" in face.answering.tokenizer.decode(ids) for ids in asked):
+            return reply
+        while not shards(tmp_path / "lost"):  # they are written while others are asked
+            time.sleep(0.01)
+        killed.set()
+        return Reply(body="", hang=True)
+
+    with serving(face) as address:
+        ran(*words(address, "calm"))
+    face.change = dying
+    with ThreadPoolExecutor(1) as pool:
+        with serving(face) as address:
+            running = pool.submit(process, *words(address, "lost"))
+            while not (killed.wait(0.1) or running.done()):
+                pass
+        said = running.result().refused(4, "was not back in 0.2 s; run the same command again")
+    assert "error: http://127.0.0.1:" in said
+    calm, kept = shards(tmp_path / "calm"), shards(tmp_path / "lost")
+    assert 0 < len(kept) < len(calm) == 3 and kept.items() < calm.items()
+    face.change = None
+    with serving(face) as address:
+        assert process(*words(address, "lost")).code == 0
+    assert files(tmp_path / "lost") == files(tmp_path / "calm")
+
+
 def much_like(folder: Path, made: Path) -> Path:
     """The same model, its attention a little sharper, as after some steps of training."""
     return worlds.spoiled(Path(copytree(folder, made)), "c_attn.weight", lambda t: t * 1.1)
@@ -101,6 +148,23 @@ def test_another_model_at_the_same_address_is_noticed(
             ask(address, folder, data, tmp_path / "run", once(restart))
     assert "another model has come up" in str(told.value)
     assert len(shards(tmp_path / "run")) < 3  # nothing of the shard that was under way
+
+
+@pytest.mark.parametrize("kind", [Face, VllmFace, SglangFace])
+def test_another_tokenizer_at_the_same_address_is_noticed(
+    folder: Path, tmp_path: Path, kind: type[Face]
+) -> None:
+    """The same weights, so that numbers of tokens are the same and only their texts are not."""
+    other = Answering(folder, 64)
+    other.tokenizer = AutoTokenizer.from_pretrained(worlds.renumbered(worlds.gpt2(tmp_path)))
+    face = kind(Answering(folder, 64))
+    with serving(face) as address:
+        model: Any = load(f"server:{address}", LoadOptions(tokenizer=str(folder), server_wait=0.2))
+        assert len(list(model.score(SCORED[:1]))) == 1
+        face.answering = other
+        told = "another tokenizer has come up|does not answer as before|which is '.*' here"
+        with pytest.raises((ServerError, EndpointError), match=told):
+            list(model.generate(WRITTEN[:1]))
 
 
 class Deaf(Face):

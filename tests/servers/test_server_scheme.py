@@ -3,12 +3,11 @@ what is wrong with an address, a key, a name or a tokenizer is said in a sentenc
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +31,7 @@ from sonde.probes.lama.probe import Lama
 from sonde.runs.probes import suited
 from tests import tiny as worlds
 from tests.data.loopback import Reply
-from tests.servers.agreement import DRAWN, assert_agrees
+from tests.servers.agreement import DRAWN, SCORED, assert_agrees, assert_same, rows
 from tests.servers.answering import Answering, Face, refusal, serving
 from tests.tiny import score
 
@@ -189,12 +188,7 @@ def test_another_tokenizer_than_the_servers_is_refused(
     answering: Answering, tmp_path: Path
 ) -> None:
     """The same tokens under other numbers, so that only what they say tells them apart."""
-    path = worlds.gpt2(tmp_path) / "tokenizer.json"
-    written = json.loads(path.read_text())
-    names = list(written["model"]["vocab"])
-    ids = list(written["model"]["vocab"].values())
-    written["model"]["vocab"] = dict(zip(names, [*ids[:10], *ids[11:], ids[10]], strict=True))
-    path.write_text(json.dumps(written))
+    worlds.renumbered(worlds.gpt2(tmp_path))
     said = refused(Face(answering), tmp_path, ServerError)
     assert said.startswith(f"the tokenizer {tmp_path} is not the server's: tokens")
 
@@ -300,12 +294,13 @@ def test_a_prompt_that_was_cut_is_no_answer(
 
 
 class Forgetful(Deaf):
-    """It keeps the last three tokens of a prompt and does not tell how many it read."""
+    """It keeps the last three tokens of a prompt and says that it read all of them."""
 
     def completions(self, body: dict[str, Any]) -> Any:
         prompt = body["prompt"]
         cut = [ids[-3:] for ids in prompt] if isinstance(prompt[0], list) else prompt[-3:]
-        return {**super().completions({**body, "prompt": cut}), "usage": None}
+        usage = {"prompt_tokens": len(prompt)}
+        return {**super().completions({**body, "prompt": cut}), "usage": usage}
 
 
 def test_a_server_that_writes_after_a_cut_prompt_is_found_out(
@@ -314,6 +309,22 @@ def test_a_server_that_writes_after_a_cut_prompt_is_found_out(
     with served(Forgetful(answering), folder) as model:
         assert "generate" not in abilities(model)
         assert "it is cut" in model.lacks()["generate"]
+
+
+class Untold(Face):
+    """It keeps the last forty tokens of a prompt and does not tell how many it read."""
+
+    def completions(self, body: dict[str, Any]) -> Any:
+        prompt = body["prompt"]
+        cut = [ids[-40:] for ids in prompt] if isinstance(prompt[0], list) else prompt[-40:]
+        return {**super().completions({**body, "prompt": cut}), "usage": None}
+
+
+def test_a_server_that_does_not_tell_how_much_it_read_is_not_let_write(
+    answering: Answering, folder: Path
+) -> None:
+    said = refused(Untold(answering), folder, ServerError)
+    assert "it does not tell how many tokens it read (usage.prompt_tokens) but None" in said
 
 
 class Echo(Face):
@@ -328,3 +339,107 @@ def test_numbers_that_nothing_confirms_are_not_taken(answering: Answering, folde
     with served(Echo(answering), folder) as model:
         assert abilities(model) == {"sample"}
         assert "nothing confirms them" in model.lacks()["score"]
+
+
+class Vague(Face):
+    """Scaled numbers of a prompt, and parts of characters for all that it writes."""
+
+    def choice(self, index: int, ids: list[int], body: dict[str, Any], number: int) -> Any:
+        found = super().choice(index, ids, body, number)
+        told = found["logprobs"] or {}
+        if body.get("echo"):
+            values = told["token_logprobs"]
+            told["token_logprobs"] = [None, *(2 * value for value in values[1:])]
+        elif told:
+            told["tokens"] = ["\ufffd"] * len(told["tokens"])
+        return found
+
+
+def test_what_is_written_in_tokens_that_say_nothing_confirms_no_numbers(
+    answering: Answering, folder: Path
+) -> None:
+    with served(Vague(answering), folder) as model:
+        assert "score" not in abilities(model)
+        assert "nothing confirms them" in model.lacks()["score"]
+
+
+class Stripped(Face):
+    """It tells the texts of tokens without the spaces before them, as many decoders do."""
+
+    def logprobs(self, tokens: list[int], values: list[float | None]) -> Any:
+        told = super().logprobs(tokens, values)
+        return {**told, "tokens": [piece.lstrip(" ") or piece for piece in told["tokens"]]}
+
+
+def test_words_that_are_told_without_their_spaces_are_taken(
+    answering: Answering, folder: Path, here: CausalModel
+) -> None:
+    with served(Stripped(answering), folder) as model:
+        assert not model.dialect.setting.spaced
+        found, ours = (rows(each.score(SCORED), SCORED) for each in (model, here))
+    assert_same([a.logps for a in found], [a.logps for a in ours])
+
+
+class Spaceless(Stripped):
+    """It reads every word of a prompt as if no space stood before it."""
+
+    def completions(self, body: dict[str, Any]) -> Any:
+        texts = self.answering.tokenizer.convert_ids_to_tokens(range(380))
+        known = {text: id for id, text in enumerate(texts)}
+        joined = {id: known.get(text.lstrip("Ġ"), id) for text, id in known.items()}
+        single = isinstance(body["prompt"][0], int)
+        prompts = [
+            [joined[id] for id in ids] for ids in ([body["prompt"]] if single else body["prompt"])
+        ]
+        return super().completions({**body, "prompt": prompts[0] if single else prompts})
+
+
+def test_a_server_that_loses_spaces_is_refused(answering: Answering, folder: Path) -> None:
+    said = refused(Spaceless(answering), folder, ServerError)
+    assert said.startswith("the server loses the spaces before words: ' ")
+
+
+def test_a_space_that_is_lost_later_is_noticed(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.models.server.RETRIES", 1)
+    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+    asked = [score("The capital is ", ("Paris", "Oslo"))]
+    face = Face(answering)
+    with served(face, folder) as model:
+        assert model.dialect.setting.spaced
+        face.change = stripped
+        with pytest.raises(
+            EndpointError, match=r"returns '\w+' for token \d+, which is ' \w+' here"
+        ):
+            list(model.score(asked))
+
+
+def stripped(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+    """A reply whose words have lost their spaces."""
+    return replace(reply, body=str(reply.body).replace('" ', '"'))
+
+
+def test_a_server_that_answers_501_to_what_it_does_not_know_is_asked_what_it_does(
+    answering: Answering, folder: Path
+) -> None:
+    def unknown(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        return refusal(501, "Not Implemented") if reply.status == 404 else reply
+
+    with served(Face(answering, change=unknown), folder) as model:
+        assert model.dialect.name == "plain" and "score" in abilities(model)
+
+
+def test_an_address_that_takes_connections_and_never_answers_is_told_soon(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever an answer may take later, here ten minutes."""
+    monkeypatch.setattr("sonde.http.client.KNOCK", 0.05)
+    monkeypatch.setattr("sonde.models.server.LOADING", 0.1)
+    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+
+    def silent(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        return Reply(body="", hang=True)
+
+    said = refused(Face(answering, change=silent), folder, EndpointError)
+    assert "gave no answer in 0.05 s, and was not back in 0.1 s; check the address" in said

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -57,13 +57,14 @@ class Setting:
     `model` is the name under which the model is served. `batch`: how many asks go in one request,
     1 where the server takes one. `draws`: how many texts a `Draw` may want, where a server takes
     fewer than is usual. `pieces`: the text of each of some tokens by the local tokenizer,
-    None for one that has none by itself.
+    None for one that has none by itself. `spaced`: the server tells them with their spaces.
     """
 
     model: str
     pieces: Callable[[Ids], list[str | None]] = field(repr=False)
     batch: int = 1
     draws: int | None = None
+    spaced: bool = False
 
 
 class Dialect(Protocol):
@@ -198,16 +199,30 @@ def same_length(told: Any, count: int) -> None:
         raise Malformed(f"its prompt has {told} tokens where {count} were sent: it was {verb}")
 
 
-def same_pieces(told: Sequence[Any], own: Sequence[str | None], ids: Collection[int]) -> None:
+def same_pieces(told: Sequence[Any], ids: Ids, setting: Setting) -> None:
     """Check the words among tokens that a server returns against the local tokenizer's.
 
-    Others, such as ends of lines, are written in several ways.
+    Others, such as ends of lines, are written in several ways. The space before a word counts where
+    the server is known to tell it; many do not tell that of the first word.
     """
+    own = setting.pieces(ids)
     if len(told) != len(own):
         raise Malformed(f"it returns {len(told)} tokens where {len(own)} were sent")
-    for theirs, ours, id in zip(told, own, ids, strict=True):
-        if (word := (ours or "").strip()).isalnum() and bare(str(theirs)) != word:
+    for theirs, ours, id, before in zip(map(str, told), own, ids, [None, *own], strict=False):
+        spaced = setting.spaced and before is not None
+        if (word := (ours or "").strip()).isalnum() and (
+            with_spaces(theirs) != ours if spaced else bare(theirs) != word
+        ):
             raise Malformed(f"it returns {theirs!r} for token {id}, which is {ours!r} here")
+
+
+def with_spaces(text: str) -> str:
+    """A text with its spaces, however a tokenizer marks them.
+
+    >>> with_spaces("▁New Ġ York")
+    ' New   York'
+    """
+    return re.sub("[▁Ġ]", " ", text)
 
 
 def bare(text: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from math import exp
 from typing import Any
 
@@ -26,8 +27,8 @@ from sonde.models.served.asks import (
     Write,
     Written,
 )
-from sonde.models.served.dialect import ODD, Dialect, Malformed, Request, bare
-from sonde.models.served.reading import Text, whole
+from sonde.models.served.dialect import ODD, Dialect, Malformed, Request, bare, with_spaces
+from sonde.models.served.reading import Text, cheapest
 from sonde.models.served.tokens import LocalTokens
 from sonde.models.served.transport import Transport
 
@@ -41,6 +42,9 @@ WRITTEN, DRAWN = 8, 8
 
 SPELLED = 24
 """Tokens from all over the vocabulary that a server must spell as the local tokenizer does."""
+
+PAIRS = 2
+"""Words that are forced with and without a space before them."""
 
 APART, RELATIVE = 0.25, 0.02
 """How far two routes to one log-probability may lie apart, in nats and of its size.
@@ -88,6 +92,7 @@ class Tests:
         self.rated: Floats | None = None
         self.nexts: Floats | None = None
         self.written: Written | None = None
+        self.spelled: str | None = None
         self.spread = 0.0
 
     def rate(self) -> None:
@@ -101,9 +106,13 @@ class Tests:
                 f"it gives forced tokens {shown(together)} in one text and {shown(alone)} "
                 "one by one, so that its numbers belong to other tokens or depend on what follows"
             )
-        others = [self.ask(Rate((*self.opening, id), start))[0][0] for id in self.forced]
-        refuse_strange(others, together)
+        refuse_strange(self._rated(self.forced), together)
         self.rated, self.spread = together, apart(together, alone)
+
+    def _rated(self, ids: Ids) -> list[float]:
+        """The log-probability of each of some tokens behind the sentence."""
+        start = len(self.opening)
+        return [float(self.ask(Rate((*self.opening, id), start))[0][0]) for id in ids]
 
     def next(self) -> None:
         """Ask for tokens that follow a text, all of them unlikely."""
@@ -137,16 +146,26 @@ class Tests:
         if one.logps and one.text == other.text and apart(one.logps, other.logps) < SAME / 100:
             raise Fails("what it writes does not depend on how a prompt begins: it is cut")
 
-    def write_agrees(self) -> None:
-        """Force what was written: it must get the log-probabilities that it was written with."""
-        assert self.written is not None
-        ids = self.written.ids or self._ids(self.written.pieces)
-        if not ids:
-            return
-        logps = self.written.logps[: len(ids)]
-        text = self.opening + ids[: len(logps)]
-        reads = tuple(range(len(self.opening), len(text)))
-        reading = whole([Text(ids=text, reads=reads)], self.dialect)
+    def write_agrees(self, can: Collection[Kind]) -> bool:
+        """Force what was written: it must get the log-probabilities that it was written with.
+
+        Gives whether there was something to force; a server may tell texts of tokens that leave
+        open which they are.
+        """
+        for more in range(FORCED):
+            text, written = self.opening + self.forced[:more], self.written
+            if more or written is None:
+                (written,) = self.ask(Write(text, WRITTEN, ""))
+            ids = written.ids or self._ids(written.pieces)
+            if logps := written.logps[: len(ids)]:
+                self._force(text, ids[: len(logps)], logps, can)
+                return True
+        return False
+
+    def _force(self, opening: Ids, ids: Ids, logps: Sequence[float], can: Collection[Kind]) -> None:
+        """Have tokens rated that were written."""
+        reads = tuple(range(len(opening), len(opening + ids)))
+        reading = cheapest(self.dialect, can, [Text(ids=opening + ids, reads=reads)])
         asks = list(reading.owners)
         results = ask_all(self.transport, self.dialect, asks)
         (forced,) = reading.values(dict(zip(asks, results, strict=True)))
@@ -193,16 +212,16 @@ class Tests:
         heeds = "seeded" if self._drawn() == self.drawn else ignored
         return f"by the server, {heeds}; not the engine's way of splitting counts"
 
-    def witness(self, can: Collection[Kind]) -> tuple[Ask, Any] | None:
-        """An ask and its answer by which a server that can these is known again."""
-        start = len(self.opening)
+    def witness(self, can: Collection[Kind]) -> Iterator[tuple[Ask, Any]]:
+        """Asks and their answers by which a server that can these is known again."""
         if "rate" in can:
-            return Rate(self.opening + self.forced, start), self.rated
-        if "next" in can and self.nexts is not None:
-            return Next(self.opening, self.forced[:1]), self.nexts[:1]
-        if "write" in can:
-            return Write(self.opening, WRITTEN, ""), self.written
-        return None
+            yield Rate(self.opening + self.forced, len(self.opening)), self.rated
+        elif "next" in can and self.nexts is not None:
+            yield Next(self.opening, self.forced[:1]), self.nexts[:1]
+        elif "write" in can:
+            yield Write(self.opening, WRITTEN, ""), self.written
+        if self.spelled is not None:
+            yield Spell(self.words), self.spelled
 
     def spell(self) -> str:
         """Have tokens spelled: a tokenizer that is not the server's spells them otherwise."""
@@ -222,7 +241,27 @@ class Tests:
                 f"are {ours[:40]!r} here and {theirs[:40]!r} there; give --tokenizer the folder of "
                 "the model that is served"
             )
+        pieces = self.tokens.pieces(self.words)
+        if with_spaces(theirs).lstrip() == "".join(piece or "" for piece in pieces).lstrip():
+            kind: Any = type(self.dialect)
+            self.dialect = kind(replace(self.dialect.setting, spaced=True))
+        elif self.rated is not None:
+            self.reads_spaces()
+        self.spelled = theirs
         return f"{len(self.words)} tokens that the server spells alike"
+
+    def reads_spaces(self) -> None:
+        """Have words rated with and without a space before them: they must not be the same."""
+        pairs = list(islice(spaced_apart(self.tokens), PAIRS))
+        spaced, joined = (
+            (self._rated(ids) for ids in zip(*pairs, strict=True)) if pairs else ((), ())
+        )
+        if pairs and apart(spaced, joined) < SAME:
+            words = " and ".join(repr(self.tokens.texts.plain[id]) for id in pairs[0])
+            raise ServerError(
+                f"the server loses the spaces before words: {words} get the same log-probability, "
+                f"{shown(spaced[:1])}"
+            )
 
     def _spelled(self, ids: Ids) -> str | None:
         """What a server says that tokens are; None where it does not say."""
@@ -287,17 +326,16 @@ def refuse_strange(others: Sequence[float] | Floats, chain: Sequence[float] | Fl
     `others` are of tokens in the same place, which share one probability; `chain` of tokens that
     follow each other.
     """
-    for values, what in ((others, "different tokens in one place"), (chain, "different places")):
-        if any(abs(a - b) < SAME for a, b in _pairs(list(values))):
-            raise Fails(f"it gives {what} the same log-probabilities ({shown(values)})")
+    refuse_constant(others, "different tokens in one place")
+    refuse_constant(chain)
     if sum(map(exp, others)) > 1.001:
         raise Fails(f"different tokens in one place get {shown(others)}: together more than all")
 
 
-def refuse_constant(values: Sequence[float]) -> None:
-    """Refuse one number for all places: no model is as sure of each of its words."""
+def refuse_constant(values: Sequence[float] | Floats, what: str = "different places") -> None:
+    """Refuse one number for all: two of them may be the same in half precision."""
     if len(values) > 1 and max(values) - min(values) < SAME:
-        raise Fails(f"it gives different places the same log-probabilities ({shown(values)})")
+        raise Fails(f"it gives {what} the same log-probabilities ({shown(values)})")
 
 
 def near(one: Any, other: Any) -> bool:
@@ -324,8 +362,13 @@ def unlikely(tokens: LocalTokens, count: int) -> Ids:
     return tuple(words[::step][-count:])
 
 
-def _pairs(values: Sequence[float]) -> Iterator[tuple[float, float]]:
-    return ((a, b) for i, a in enumerate(values) for b in values[i + 1 :])
+def spaced_apart(tokens: LocalTokens) -> Iterator[tuple[int, int]]:
+    """Tokens of one word, behind a space and not."""
+    plain = tokens.texts.plain
+    found = {text: id for id, text in enumerate(plain) if text and text.isalpha()}
+    for id, text in enumerate(plain):
+        if text and text[0] == " " and text[1:] in found:
+            yield id, found[text[1:]]
 
 
 def shown(values: Any) -> str:

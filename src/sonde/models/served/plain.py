@@ -49,6 +49,9 @@ DRAWS = 16
 LOST = "\ufffd"
 """What stands for a part of a character."""
 
+UNTOLD = "it does not tell how many tokens it read (usage.prompt_tokens)"
+"""Of a prompt that is echoed, its tokens tell that."""
+
 _GAPS = re.compile(r"[\s▁Ġ]+|<[^<>\s]+>")
 
 EVEN: Mapping[str, Any] = {"top_p": 1, "frequency_penalty": 0, "presence_penalty": 0}
@@ -100,9 +103,10 @@ class Plain:
         count = first.count if isinstance(first, Draw) else len(request.asks)
         choices = in_order(listed(reply, "choices"), count)
         usage = reply.get("usage")
-        told = usage if isinstance(usage, dict) else {}
-        sent = sum(len(ask.ids) for ask in request.asks)
-        same_length(told.get("prompt_tokens"), sent)
+        told = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        if not isinstance(told, int) and isinstance(first, Write | Draw):
+            raise Malformed(f"{UNTOLD} but {shown(usage)}: a prompt may have been cut")
+        same_length(told, sum(len(ask.ids) for ask in request.asks))
         if isinstance(first, Draw):
             return [tuple(self._drawn(choice, first) for choice in choices)]
         pairs = zip(request.asks, choices, strict=True)
@@ -135,7 +139,7 @@ class Plain:
         if isinstance(ask, Spell):
             return "".join(map(str, tokens[:count]))
         assert isinstance(ask, Rate)
-        same_pieces(tokens[:count], self.setting.pieces(ask.ids), ask.ids)
+        same_pieces(tokens[:count], ask.ids, self.setting)
         return logps(values[ask.first : count], count - ask.first)
 
     def _written(self, choice: Any, ask: Write) -> Written:

@@ -115,7 +115,7 @@ class Sglang:
         texts = [at(entry, 2) for entry in entries]
         if isinstance(ask, Spell):
             return "".join(map(str, texts))
-        same_pieces(texts, self.setting.pieces(ids), ids)
+        same_pieces(texts, ids, self.setting)
         # the first was read for the sake of the one behind it, and has no number
         return logps([at(entry, 0) for entry in entries[1:]], len(ids) - 1)
 

@@ -7,7 +7,7 @@ reason, before any work.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,7 +39,7 @@ CHECKED = "tokenizer checked by"
 class Trial:
     """What came of trying a dialect: which asks it answers, and why not the others.
 
-    `shown`: an ask and what it was answered with, by which the server is known again,
+    `shown`: asks and what they were answered with, by which the server is known again,
     numbers within `steady`;
     `text`: what it writes, by which a run knows its model: names of served models are soon given.
     """
@@ -49,7 +49,7 @@ class Trial:
     why: dict[Kind, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
     about: About = field(default_factory=About)
-    shown: tuple[Ask, Any] | None = None
+    shown: Sequence[tuple[Ask, Any]] = ()
     steady: float = STEADY
     text: str = ""
     denied: EndpointError | None = None
@@ -89,20 +89,25 @@ class Witness:
                 f"the server is another than before ({_told(now)}, it was {_told(before)}); what "
                 "it answers does not belong to this run"
             )
-        if self.trial.shown is None:
-            return
-        ask, known = self.trial.shown
-        try:
-            (again,) = ask_all(self.transport, dialect, [ask])
-        except Fails as fails:
-            raise ServerError(f"the server does not answer as before: {fails}") from None
-        if isinstance(known, Written):
+        for ask, known in self.trial.shown:
+            try:
+                (again,) = ask_all(self.transport, dialect, [ask])
+            except Fails as fails:
+                raise ServerError(f"the server does not answer as before: {fails}") from None
+            self._compare(again, known)
+
+    def _compare(self, again: Any, known: Any) -> None:
+        """Refuse what is answered otherwise than before."""
+        what = "model"
+        if isinstance(known, str):
+            same, told, was, what = again == known, f"{again!r:.60}", f"{known!r:.60}", "tokenizer"
+        elif isinstance(known, Written):
             same, told, was = again.text == known.text, repr(again.text), repr(known.text)
         else:
             same, told, was = apart(again, known) <= self.trial.steady, shown(again), shown(known)
         if not same:
             raise ServerError(
-                f"the server gives {told} where it gave {was}: another model has come up; what it "
+                f"the server gives {told} where it gave {was}: another {what} has come up; what it "
                 "answers does not belong to this run"
             )
 
@@ -176,16 +181,13 @@ def tried(dialect: Dialect, transport: Transport, tokens: LocalTokens) -> Trial:
                 trial.can.add(kind)
             except Fails as fails:
                 trial.why[kind], trial.denied = str(fails), fails.denied or trial.denied
-    if trial.scores or "write" in trial.can:
+    if trial.scores:
         _compare_routes(trial, tests)
-    if "rate" in trial.can and not trial.can & {"next", "write"}:
-        trial.can.discard("rate")
-        trial.why["rate"] = "its numbers come by one route alone, and nothing confirms them"
     if trial.can:
         checked = tests.spell() if "spell" in dialect.can else UNCHECKED
         trial.notes[CHECKED] = checked
         trial.dialect = tests.batched() if "rate" in trial.can else tests.dialect
-    trial.shown = tests.witness(trial.can)
+    trial.shown = tuple(tests.witness(trial.can))
     trial.steady = max(STEADY, 4 * tests.spread)
     if "write" in trial.can and tests.written is not None:
         trial.text = tests.written.text
@@ -207,15 +209,16 @@ def _compare_routes(trial: Trial, tests: Tests) -> None:
             f"the server gives the same tokens {shown(tests.rated)} when they stand in a prompt "
             f"and {shown(tests.nexts)} when they follow one; its numbers cannot be trusted"
         )
-    if "write" not in trial.can or "rate" not in trial.can:
-        return
+    lost: set[Kind] = set() if forced else {"rate", "next"}
+    why = "its numbers come by one route alone, and nothing confirms them"
     try:
-        tests.write_agrees()
+        if "write" in trial.can and tests.write_agrees(trial.can):
+            return
     except Fails as fails:
-        lost: set[Kind] = {"write"} if forced else {"write", "rate"}
-        for kind in lost:
-            trial.can.discard(kind)
-            trial.why[kind] = str(fails)
+        lost, why = lost | {"write"}, str(fails)
+    for kind in lost & trial.can:
+        trial.can.discard(kind)
+        trial.why[kind] = why
 
 
 def _told(about: About) -> str:
