@@ -320,22 +320,16 @@ def gathered(spans: Sequence[Span]) -> Branches:
 
 def shortened(span: Span, length: int) -> Span:
     """The same text without its first tokens."""
-    return Span(
-        ids=span.ids[length:],
-        start=span.start - length,
-        stop=span.stop - length,
-        end=span.end - length,
-    )
+    return _moved(span, span.ids[length:], -length)
 
 
 def lengthened(span: Span, ids: tuple[int, ...]) -> Span:
     """The same text with some tokens before it."""
-    return Span(
-        ids=ids + span.ids,
-        start=span.start + len(ids),
-        stop=span.stop + len(ids),
-        end=span.end + len(ids),
-    )
+    return _moved(span, ids + span.ids, len(ids))
+
+
+def _moved(span: Span, ids: tuple[int, ...], by: int) -> Span:
+    return Span(ids=ids, start=span.start + by, stop=span.stop + by, end=span.end + by)
 
 
 def opening(prefix: str) -> str:

@@ -19,6 +19,12 @@ from sonde.engine.token_texts import BROKEN, TokenTexts
 
 Writing = Generate | Sample
 
+OPENED, CLOSED = "<think>", "</think>"
+
+Thoughts = Literal["never", "may be", "begun"]
+"""Whether a text may begin with thoughts: no, where it opens them, or they were opened before it.
+"""
+
 LONGEST_TAIL = 8  # tokens; more than the bytes of any one character
 
 
@@ -34,20 +40,14 @@ class End:
     thoughts: str = ""
 
 
+@dataclass(frozen=True, slots=True)
 class Endings:
     """Reads the tokens written after a prompt and tells whether they have come to an end."""
 
-    def __init__(
-        self,
-        tokenizer: Tokenizer,
-        ends: frozenset[int],
-        pieces: TokenTexts | None = None,
-        thoughts: Thoughts = "never",
-    ) -> None:
-        self.tokenizer = tokenizer
-        self.ends = ends
-        self.pieces = pieces
-        self.thoughts = thoughts
+    tokenizer: Tokenizer
+    ends: frozenset[int]
+    pieces: TokenTexts | None = None
+    thoughts: Thoughts = "never"
 
     def tail(self, ids: Sequence[int]) -> tuple[int, ...]:
         """The last tokens of a prompt, as many as make whole characters.
@@ -107,13 +107,6 @@ class Endings:
 
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids), skip_special_tokens=False)
-
-
-OPENED, CLOSED = "<think>", "</think>"
-
-Thoughts = Literal["never", "may be", "begun"]
-"""Whether a text may begin with thoughts: no, where it opens them, or they were opened before it.
-"""
 
 
 def thought_length(text: str, thoughts: Thoughts) -> int:
