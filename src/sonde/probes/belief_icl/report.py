@@ -120,9 +120,7 @@ def build_report(
         ),
         figures=(
             *shared.figures,
-            *shown(
-                _length_figure(estimates),
-            ),
+            *shown(_length_figure(estimates)),
         ),
         findings=shown(
             nothing_said([answers], attempts),

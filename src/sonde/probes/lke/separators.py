@@ -106,12 +106,8 @@ class LkeSeparators:
             estimates=choices.estimates,
             counts=choices.counts(),
             headlines=(accuracy_headline("separator.1", f"Accuracy with {self.separators[0]}"),),
-            tables=shown(
-                _table(choices, places),
-            ),
-            figures=shown(
-                _figure(choices, places),
-            ),
+            tables=shown(_table(choices, places)),
+            figures=shown(_figure(choices, places)),
             findings=shown(
                 _best(choices, accuracies),
                 _against_first(choices, places),

@@ -120,9 +120,7 @@ class LkeShots:
                 ),
                 _relation_table(choices, last, self.share),
             ),
-            figures=shown(
-                _figure(choices, asked, self.share),
-            ),
+            figures=shown(_figure(choices, asked, self.share)),
             findings=shown(*_findings(choices, asked, self.share), *choices.asked.sentences()),
             notes=(
                 f"Every number of examples is asked with the same facts, options and {self.seeds} "
