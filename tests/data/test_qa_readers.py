@@ -224,9 +224,9 @@ def test_a_single_question_is_asked_as_it_is(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("[{", "expected a JSON list of questions, but"),
-        ('{"question": "x"}', "expected a JSON list of {question, answers}"),
-        ('[{"answers": ["x"]}]', "question 1: 'question' must be a text"),
+        ("[{", "expected a JSON list of objects, but"),
+        ('{"question": "x"}', "expected a JSON list of objects, found"),
+        ('[{"answers": ["x"]}]', "entry 1: 'question' must be a text"),
         ("[]", "holds no questions"),
     ],
 )
@@ -237,5 +237,5 @@ def test_faulty_entityquestions_are_refused(content: str, words: str, tmp_path: 
 
 def test_a_question_without_answers_is_named(tmp_path: Path) -> None:
     folder = entityquestions(tmp_path, test=[asked("Ann"), asked("Bo", "Oslo")])
-    with pytest.raises(DataError, match="question 1: 'answers' must be a list of texts"):
+    with pytest.raises(DataError, match="entry 1: 'answers' must be a list of texts"):
         facts(load(str(folder)), "P19")

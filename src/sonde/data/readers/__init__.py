@@ -15,14 +15,14 @@ DATASETS = {
     "bear": "sonde.data.readers.bear",
     "bmlama": "sonde.data.readers.bmlama",
     "counterfact": "sonde.data.readers.counterfact",
-    "entityquestions": "sonde.data.readers.entityquestions",
+    "entityquestions": "sonde.data.readers.questions:ENTITYQUESTIONS",
     "fktc": "sonde.data.readers.fktc",
-    "kamel": "sonde.data.readers.kamel",
+    "kamel": "sonde.data.readers.questions:KAMEL",
     "lama": "sonde.data.readers.lama",
     "mlama": "sonde.data.readers.mlama:MLAMA",
     "mpararel": "sonde.data.readers.mlama:MPARAREL",
     "myriadlama": "sonde.data.readers.myriadlama",
-    "popqa": "sonde.data.readers.popqa",
+    "popqa": "sonde.data.readers.questions:POPQA",
     "templama": "sonde.data.readers.templama",
 }
 
