@@ -10,6 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -194,7 +195,7 @@ def _joined_card(cards: Sequence[Card], *, name: str, description: str) -> Card:
 
 def _load_one(reference: str, columns: Given) -> Dataset:
     if reference in bundled() and not columns:
-        return open_dataset(bundled()[reference])
+        return _opened_once(bundled()[reference])
     if reference.startswith(f"{HUB}:"):
         from sonde.data.tables.hub import open_hub
 
@@ -226,6 +227,12 @@ def _load_one(reference: str, columns: Given) -> Dataset:
             f"{nearest(reference, [*bundled(), *readers()])}"
         )
     return _open_folder(_folder(reference))
+
+
+@cache
+def _opened_once(folder: Path) -> Dataset:
+    """What comes with sonde stays as it is while a program runs."""
+    return open_dataset(folder)
 
 
 def _open_folder(folder: Path) -> Dataset:
