@@ -244,7 +244,7 @@ def rude_server() -> Iterator[str]:
             pass
 
     with http.server.HTTPServer(("127.0.0.1", 0), Rude) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/v1"
         server.shutdown()
 

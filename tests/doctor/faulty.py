@@ -28,10 +28,10 @@ from sonde.probes.lama.probe import Lama
 Torch = CausalModel | MaskedModel | Seq2SeqModel
 
 
-def look(model: Any, data: Dataset, *, shows: Any = None) -> Diagnosis:
+def look(model: Any, data: Dataset, *, shows: Any = None, facts: int = 2) -> Diagnosis:
     """Examine a model as the verb does; `shows` may be another model that shows the truth."""
     can = abilities(model)
-    prompts = wants(sample(Lama().suited(can), data, 2), data, can)
+    prompts = wants(sample(Lama().suited(can), data, facts), data, can)
     return diagnose(model, examiner(shows or model), prompts)
 
 
