@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from sonde.core.abilities import Identity
 from sonde.core.columns import one_by_one
 from sonde.core.errors import MissingExtra, ModelError, UsageError
-from sonde.doctor.diagnose import diagnose, weights
+from sonde.doctor.diagnose import diagnose, tolerance_of, weights
 from sonde.models.load import examiner, load
 from sonde.models.options import LoadOptions
 from sonde.models.torch import reference
@@ -144,6 +145,8 @@ def test_the_doctor_warns_of_numbers_that_depend_on_the_batch() -> None:
         identity = Identity(name="hf:m", architecture="", details={"quantised": way})
         [finding] = weights(identity)
         assert finding.verdict == verdict and finding.found.startswith(way)
+        on_cpu = replace(identity, details={**identity.details, "device": "cpu"})
+        assert tolerance_of(on_cpu) == (0.001 if verdict == "warning" else 0.3)
         depends = "depend on what else is in the batch" in finding.found
         assert depends == ("int8 weights of torchao" in finding.advice) == (verdict == "warning")
 

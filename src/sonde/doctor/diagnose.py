@@ -41,7 +41,7 @@ FETCHING = "fewer, larger passes (--batch-tokens), more GPUs or quantised weight
 WORK = {str(kind): name for kind, name in (*KINDS.values(), ("sample", "drawing"))}
 NO_TOKENS = "the model shows no tokens: it answers from a table, or cannot show them"
 
-EIGHT_BITS = "bitsandbytes, 8 bits"
+FOUR_BITS, EIGHT_BITS = "bitsandbytes, 4 bits", "bitsandbytes, 8 bits"
 BY_BATCH = "a text's numbers depend on what else is in the batch, in transformers too"
 INSTEAD = "Use int8 weights of torchao, which give a text the same numbers in every batch"
 
@@ -84,7 +84,7 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
     """Every check that applies; `shows` shows what the model is given, None if nothing can."""
     cases = tuple(examined(model, shows, prompts))
     alive = tuple(filter(numbers.is_alive, cases))
-    seen = Seen(cases=cases, alive=alive, tolerance=tolerance_for(model.identity.dtype))
+    seen = Seen(cases=cases, alive=alive, tolerance=tolerance_of(model.identity))
     findings = []
     for name, look, needs_tokens in CHECKS:
         absent = needs_tokens and shows is None
@@ -100,6 +100,14 @@ def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) ->
         cases=cases,
         tolerance=seen.tolerance,
     )
+
+
+def tolerance_of(identity: Identity) -> float:
+    """That of the dtype in which a model computes."""
+    details = identity.details
+    # there are kernels for that on a CPU, which heed no other dtype
+    halved = (details.get("quantised"), details.get("device")) == (FOUR_BITS, "cpu")
+    return tolerance_for("bfloat16" if halved else identity.dtype)
 
 
 def at_once(model: Model) -> Iterator[Finding]:
