@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +78,7 @@ class Both:
     def theirs(self) -> Any:
         """lm-pub-quiz's evaluator, which loads the weights by itself."""
         import torch
-        from lm_pub_quiz import Evaluator  # type: ignore[import-not-found]
+        from lm_pub_quiz import Evaluator
 
         return Evaluator.from_model(
             self.ours.loaded.tokenizer.name_or_path,
@@ -138,7 +138,7 @@ class Both:
                 self.scored(asked, prompt, "sum", batch)
 
         self.scored(asked, prompts[0], "sum", 64)
-        return ours, [seconds(lambda b=batch: quiz(b)) / len(some) for batch in BATCHES]
+        return ours, [seconds(partial(quiz, batch)) / len(some) for batch in BATCHES]
 
 
 def blocks(probe: Bear, asked: Dataset, templates: int) -> Iterator[Block]:

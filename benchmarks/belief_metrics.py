@@ -26,7 +26,7 @@ from sonde.metrics.accuracy import (
 )
 from sonde.metrics.calibration import calibration
 from sonde.metrics.consistency import agreement, names_only, templates_only
-from sonde.metrics.judged import Block, Floats, Grid, blocks, mean_over_pairs
+from sonde.metrics.judged import Block, Floats, Grid, mean_over_pairs
 from sonde.stats.distributions import drawn, independent, successes, summed
 
 NAME = "belief_metrics"
@@ -84,7 +84,7 @@ def world(pairs: int, rng: np.random.Generator) -> Grid:
 
 def draws(grid: Grid, n: int, few: int) -> list[tuple[str, float, str]]:
     """Both kinds of draw: the bare draws, the whole metric, and the definition draw by draw."""
-    made = blocks(grid)
+    made = grid.blocks
     rows = []
     for kind in get_args(Draw):
         took, found = timed(partial(of_kind, made, kind, n))
@@ -98,7 +98,7 @@ def draws(grid: Grid, n: int, few: int) -> list[tuple[str, float, str]]:
 
 def fluctuates(grid: Grid, kind: Draw, n: int) -> Fluctuation | None:
     """The whole metric, from prompts to intervals."""
-    return fluctuation([relation_spread(block, kind) for block in blocks(grid)], kind, n)
+    return fluctuation([relation_spread(block, kind) for block in grid.blocks], kind, n)
 
 
 def told(found: Fluctuation) -> str:
@@ -134,8 +134,8 @@ def metrics(grid: Grid) -> list[tuple[str, float, str]]:
     columns: dict[str, Callable[[], tuple[Floats, ...]]] = {
         "Acc@1": lambda: (right_shares(grid),),
         "Consist": lambda: (agreement(grid),),
-        "template accuracies": lambda: worst_best_mean(grid, blocks(grid)),
-        "coverage": lambda: covered(grid, blocks(grid)),
+        "template accuracies": lambda: worst_best_mean(grid),
+        "coverage": lambda: covered(grid),
         "names only": lambda: names_only(grid),
         "templates only": lambda: templates_only(grid),
     }

@@ -183,7 +183,7 @@ def as_result(found: Measured, on: str) -> Result:
     return Result(name=name, title=title, columns=("measured", "value"), rows=rows)
 
 
-def _mark(marks: list[tuple[int, float]], held: list[int], done: int, total: int) -> None:
+def _mark(marks: list[tuple[int, float]], held: list[int], done: int, total: float) -> None:
     if (not held and 10 * done >= total) or done == total:
         held.append(memory_now())
     if not marks or done - marks[-1][0] >= EVERY or done == total:

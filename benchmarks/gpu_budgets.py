@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import sonde
@@ -22,6 +23,7 @@ from sonde.models.torch.loading.budgets import Rates
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards
 
+SHAPE = SimpleNamespace(width=4096, layers=32, device="cuda")
 TIMES = (1, 4, 16, 64, 256)
 """Budgets that are tried, times 2,048 tokens (8,192 where texts are written)."""
 
@@ -81,7 +83,7 @@ def large(count: int) -> tuple[Any, list[Prompts]]:
     dataset = sonde.dataset("atlas")
     facts = [fact for relation in dataset.relations for fact in dataset.facts(relation.id)]
     wrapped = gpu_causal.tokenizer([f"{f.subject.name} {o.name}" for f in facts for o in f.objects])
-    model = CausalModel(gpu_causal.llama(wrapped, LoadOptions()))
+    model = CausalModel(gpu_causal.llama(wrapped, LoadOptions(), SHAPE))
     weight = SHARD_WEIGHT * model.budgets.choose(measure=False).shards
     return model, list(shards(gpu_causal.asked(facts, wrapped, count), weight))
 

@@ -76,7 +76,7 @@ def tokenizer(dataset: Dataset) -> Any:
     vocabulary = made.get_vocab()
     vocabulary |= {f"[unused{id}]": id for id in range(len(vocabulary), SIZE)}
     made.model = models.WordPiece(vocabulary, unk_token="[UNK]")
-    ends = (("[SEP]", made.token_to_id("[SEP]")), ("[CLS]", made.token_to_id("[CLS]")))
+    ends: Any = [(token, made.token_to_id(token)) for token in ("[SEP]", "[CLS]")]
     made.post_processor = processors.BertProcessing(*ends)
     names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
     wrap: Any = transformers.PreTrainedTokenizerFast
@@ -86,7 +86,8 @@ def tokenizer(dataset: Dataset) -> Any:
 def bert(wrapped: Any, options: LoadOptions) -> Loaded:
     """Random weights in the shape of bert-base-uncased, on the GPU."""
     torch.manual_seed(0)
-    net: Any = transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=SIZE))
+    make: Any = transformers.BertForMaskedLM
+    net = make(transformers.BertConfig(vocab_size=SIZE))
     return Loaded(
         name="bert-base shape",
         model=net.to(torch.bfloat16).to("cuda").eval(),

@@ -201,6 +201,18 @@ def test_runs_of_different_facts_share_nothing(sonde: Sonde, folder: Path) -> No
     sonde("compare", folder / "majority", out).refused(2, "share no prompt")
 
 
+def test_runs_are_compared_on_the_facts_of_both_though_subjects_have_several_objects(
+    sonde: Sonde, tmp_path: Path
+) -> None:
+    words = ("-m", "control:majority", "-d", "atlas", "--relations", "P37,P47", "--no-html")
+    for limit in ("8", "4"):
+        asked = ("run", "lama", *words, "--limit", limit, "-o", tmp_path / limit)
+        assert sonde(*asked).code == 0
+    done = sonde("compare", tmp_path / "8", tmp_path / "4")
+    assert done.code == 0, done.err
+    assert "8 facts of 2 relations" in " ".join(done.out.split())
+
+
 def test_a_page_that_cannot_be_written_is_said(sonde: Sonde, folder: Path) -> None:
     (folder / "file").write_text("")
     done = sonde("compare", folder / "majority", folder / "nothing", "-o", folder / "file")

@@ -47,7 +47,8 @@ def test_the_report_has_the_headlines_of_every_cell(tmp_path: Path) -> None:
         value = run.report().estimates[name]
         assert report.estimates[f"{name}.cell.{run.path.name.replace('=', '-')}"] == value
     [table] = report.tables
-    assert [column.title for column in table.columns][:2] == ["capitals", "P@1"]
+    titles = [column.title for column in table.columns]
+    assert titles[0] == "capitals" and len(set(titles)) == len(titles)
     assert [row[0] for row in table.rows] == ["True", "False"]
     assert report.figures[0].labels == ("capitals=True", "capitals=False")  # type: ignore[union-attr]
 

@@ -5,6 +5,7 @@ of settings. Knows reports and judged runs, nothing of files or of how runs were
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -81,7 +82,7 @@ def compare(runs: Sequence[Compared], reading: Reading | None = None) -> Compari
 def sweep_report(title: str, cells: Cells) -> Report:
     """Every headline that all cells have, a row per cell."""
     shared = shared_headlines([report for _, report in cells])
-    metrics = [_metric(headline, cells[0][1]) for headline in shared]
+    metrics = _metrics(shared, cells[0][1])
     columns = [metric.detail(i >= NARROW) for i, metric in enumerate(metrics)]
     reports = {label(values): report for values, report in cells}
     places = {name: f"cell.{re.sub(NO_WORD, '-', name)}" for name in reports}
@@ -121,12 +122,16 @@ def _setting(name: str, cell: Cell) -> str:
     return str(cell[0][name])
 
 
-def _metric(headline: Headline, report: Report) -> Metric:
-    """The metric of a headline, under the short label that tables have for it."""
-    named = metric_of(headline.estimate, report.metrics)
-    if named is None:
-        return Metric(headline.estimate, headline.label, headline.kind)
-    return replace(named, id=headline.estimate, unit=headline.kind)
+def _metrics(headlines: Sequence[Headline], report: Report) -> list[Metric]:
+    """The metrics of headlines, under the short labels of tables where these tell them apart."""
+    found = [metric_of(headline.estimate, report.metrics) for headline in headlines]
+    times = Counter(metric.label for metric in found if metric)
+    return [
+        replace(metric, id=headline.estimate, unit=headline.kind)
+        if metric and times[metric.label] == 1
+        else Metric(headline.estimate, headline.label, headline.kind)
+        for headline, metric in zip(headlines, found, strict=True)
+    ]
 
 
 def label(values: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from sonde.core.columns import Answers
+from sonde.core.columns import Answers, Kept
 from sonde.core.errors import UsageError, nearest
 from sonde.models.families import Described, describe, model_table, plain
 from sonde.runs.certificates import doubt
@@ -177,7 +177,7 @@ def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
 
     A prompt about several facts at once cannot be told apart, and stays.
     """
-    from sonde.analysis.readings import read_further
+    from sonde.analysis.readings import looked_at, read_further
 
     left_out = dict.fromkeys(facts, 1)
 
@@ -187,12 +187,12 @@ def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
         gone = block.numbers(("relation", "fact"), left_out, lambda _: 0)
         return block.rows(np.flatnonzero(gone == 0))
 
-    def kept() -> Iterator[Answers]:
+    def left() -> Iterator[Answers]:
         return (block for block in map(others, run.answers()) if len(block))
 
     dataset = run.dataset()
-    probe = run.probe()
-    report = probe.read(dataset, kept())
+    probe, kept = run.probe(), Kept(left, looked_at(dataset))
+    report = probe.read(dataset, kept.once())
     return read_further(report, dataset, kept, getattr(probe, "normalise", "none"))
 
 
