@@ -123,7 +123,7 @@ def child(folder: Path, answer: str, on: str) -> Measured:
         dataset,
         folder / "run",
         on=on,
-        progress=lambda done, total: _mark(marks, held, done, total),
+        progress=lambda done, total: _mark(marks, held, int(done), total),
     )
     asked, after_asking = time.perf_counter(), memory_peak()
     if not on:  # reading is the same whoever answered
