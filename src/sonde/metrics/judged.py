@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.columns import Given
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Fact, Relation, Template
@@ -230,6 +231,87 @@ class Judged:
 def in_words(names: Iterable[str]) -> str:
     """Names of objects as one text."""
     return ", ".join(names)
+
+
+KINDS: Mapping[str, Any] = {
+    **dict.fromkeys(("pair", "template", "answer", "rank"), np.int64),
+    **dict.fromkeys(("confidence", "gold"), np.float64),
+    "tied": np.bool_,
+}
+"""What is kept of each prompt about a fact."""
+
+
+class Rows:
+    """Columns of judged prompts, to which some are added at a time, whatever order they come in.
+
+    They grow in place: parts that are joined in the end would be there twice.
+    """
+
+    def __init__(self, *keys: str, kinds: Mapping[str, Any] = KINDS) -> None:
+        self._keys, self._count = keys, 0
+        self._columns = {name: np.empty(0, dtype=kind) for name, kind in kinds.items()}
+
+    def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
+        """Some rows more."""
+        start, self._count = self._count, self._count + len(columns[self._keys[0]])
+        for name, column in self._columns.items():
+            if len(column) < self._count:
+                grown = np.empty(self._count + self._count // 2, dtype=column.dtype)
+                grown[:start] = column[:start]
+                self._columns[name] = column = grown
+            column[start : self._count] = columns[name]
+
+    def whole(self) -> dict[str, NDArray[Any]]:
+        """Every row, once, by its keys; of those with equal ones the last. To be called once."""
+        columns = {name: column[: self._count] for name, column in self._columns.items()}
+        self._columns.clear()
+        key = columns[self._keys[0]].astype(np.int64)
+        for name in self._keys[1:]:
+            key = key * (int(columns[name].max(initial=0)) + 1) + columns[name]
+        if (key[1:] > key[:-1]).all():
+            return columns
+        order = np.argsort(key, kind="stable")
+        last = np.append(np.diff(key[order]) != 0, True)[: len(order)]
+        return {name: columns.pop(name)[order[last]] for name in [*columns]}
+
+
+def judge_facts(
+    columns: Mapping[str, NDArray[Any]],
+    facts: DataFrame,
+    *,
+    relations: Sequence[Relation],
+    owners: Ints,
+    templates: Sequence[Sequence[Template]],
+    answers: Sequence[str],
+    way: Way,
+    guessable: Bools | None = None,
+) -> Judged:
+    """Verdicts on facts, each asked about by its usual name, as other analyses take them.
+
+    `columns`: pair (the fact's number), template, answer, rank, confidence, gold. `owners`: the
+    number of each fact's relation; `templates` of each relation.
+    """
+    names: list[list[list[str]]] = facts["object_names"].to_list()
+    return Judged(
+        grid=Grid(
+            **{name: columns[name] for name in ("pair", "template", "answer", "confidence")},
+            name=np.zeros(len(columns["pair"]), dtype=np.int64),
+            right=columns["rank"] == 1,
+            relations=owners,
+            template_relations=np.repeat(np.arange(len(templates)), [*map(len, templates)]),
+        ),
+        relations=tuple(relations),
+        pairs=tuple(facts["fact"].to_list()),
+        names=tuple((name,) for name in facts["subject"].to_list()),
+        objects=tuple(in_words(own[0] for own in of) for of in names),
+        templates=tuple(template for own in templates for template in own),
+        answers=tuple(answers),
+        way=way,
+        sure=columns["confidence"],
+        rank=columns["rank"],
+        gold=columns["gold"],
+        guessable=guessable,
+    )
 
 
 def judge_texts(

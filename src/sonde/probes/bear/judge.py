@@ -17,10 +17,8 @@ from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.scores import Normalise
-from sonde.metrics.judged import Grid, Judged, in_words
+from sonde.metrics.judged import Judged, Rows, judge_facts
 from sonde.metrics.verdicts import Bools, Ints, judge_block
-
-COLUMNS = ("pair", "template", "answer", "rank", "confidence", "gold", "tied")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -57,34 +55,20 @@ def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Ou
     objects: list[list[list[str]]] = facts["object_names"].to_list()
     columns, said = _columns(answers, numbers, templates, objects, normalise)
     owners = np.repeat(np.arange(len(relations)), [frame.height for frame in frames])
-    sizes = [len(relation.templates) for relation in relations]
-    judged = Judged(
-        grid=Grid(
-            pair=columns["pair"],
-            template=columns["template"],
-            name=np.zeros(len(columns["pair"]), dtype=np.int64),
-            right=columns["rank"] == 1,
-            answer=columns["answer"],
-            confidence=columns["confidence"],
-            relations=owners,
-            template_relations=np.repeat(np.arange(len(relations)), sizes),
-        ),
+    judged = judge_facts(
+        columns,
+        facts,
         relations=relations,
-        pairs=tuple(facts["fact"].to_list()),
-        names=tuple((name,) for name in facts["subject"].to_list()),
-        objects=tuple(in_words(names[0] for names in own) for own in objects),
-        templates=tuple(template for _, template in worded),
+        owners=owners,
+        templates=[relation.templates for relation in relations],
         answers=said,
         way="scored",
-        sure=columns["confidence"],
-        rank=columns["rank"],
-        gold=columns["gold"],
     )
     return Outcomes(
         judged=judged,
         subjects=facts["subject_id"].rank("dense").to_numpy().astype(np.int64),
         by_majority=_by_majority(dataset, facts["relation"].to_list(), objects),
-        places=np.concatenate([np.arange(0), *map(np.arange, sizes)]),
+        places=np.concatenate([np.arange(0), *(np.arange(len(r.templates)) for r in relations)]),
         ties=int(columns["tied"].sum()),
     )
 
@@ -98,19 +82,13 @@ def _columns(
 ) -> tuple[dict[str, NDArray[Any]], tuple[str, ...]]:
     """How each sentence did, in the order of facts and templates, and all that was answered."""
     correct, said = dict(enumerate(objects)), dict[str, int]()
-    parts: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, dtype=int)] for name in COLUMNS}
+    rows = Rows("pair", "template")
     for block in in_blocks(answers):
         pair = block.numbers(("relation", "fact"), facts).astype(np.int64)
         template = block.numbers(("relation", "template"), templates).astype(np.int64)
         verdicts = judge_block(block, pair, correct, normalise)
-        own = {"pair": pair, "template": template, **verdicts.columns(said)}
-        for name in COLUMNS:
-            parts[name].append(own[name])
-    whole = {name: np.concatenate(own[1:] or own) for name, own in parts.items()}
-    key = whole["pair"] * max(len(templates), 1) + whole["template"]
-    order = np.argsort(key, kind="stable")
-    last = order[np.append(np.diff(key[order]) != 0, True)[: len(order)]]
-    return {name: column[last] for name, column in whole.items()}, tuple(said)
+        rows.add({"pair": pair, "template": template, **verdicts.columns(said)})
+    return rows.whole(), tuple(said)
 
 
 def _by_majority(dataset: Dataset, owners: list[str], objects: list[list[list[str]]]) -> Bools:

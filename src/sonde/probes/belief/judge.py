@@ -18,7 +18,7 @@ from sonde.core.reports import Estimate, Estimates, Metric, Table
 from sonde.core.scores import shares as among
 from sonde.core.threads import side_by_side
 from sonde.metrics.calibration import bias, bias_level, bias_of, drawn_bias
-from sonde.metrics.judged import Floats, Grid, Judged, Way, in_words
+from sonde.metrics.judged import Floats, Grid, Judged, Rows, Way, in_words
 from sonde.metrics.verdicts import judge_block
 from sonde.prompting.pairs import Keys, World
 from sonde.reporting.build.tables import listing
@@ -52,7 +52,7 @@ COLUMNS: dict[str, type[Any]] = {
 
 def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
     """Judge every answer, in whatever order they come; of two for a prompt the later one counts."""
-    keys, columns = Keys(known), Growing()
+    keys, columns = Keys(known), Rows("pair", "template", "name", kinds=COLUMNS)
     said: dict[str, int] = {}
     contents: dict[int, dict[tuple[int, str], Floats]] = {}
     candidates: dict[int, tuple[str, ...]] = {}
@@ -71,28 +71,6 @@ def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
     return _outcomes(known, columns.whole(), said, contents, candidates, way)
 
 
-class Growing:
-    """Columns to which rows are added. Parts that are joined in the end would be there twice."""
-
-    def __init__(self) -> None:
-        self._rows = 0
-        self._columns = {name: np.empty(0, dtype=kind) for name, kind in COLUMNS.items()}
-
-    def add(self, columns: Mapping[str, NDArray[Any]]) -> None:
-        """Some rows more."""
-        start, self._rows = self._rows, self._rows + len(columns["pair"])
-        for name, column in self._columns.items():
-            if len(column) < self._rows:
-                grown = np.empty(self._rows + self._rows // 2, dtype=column.dtype)
-                grown[:start] = column[:start]
-                self._columns[name] = column = grown
-            column[start : self._rows] = columns[name]
-
-    def whole(self) -> dict[str, NDArray[Any]]:
-        """Every row."""
-        return {name: column[: self._rows] for name, column in self._columns.items()}
-
-
 def _outcomes(
     known: World,
     columns: dict[str, NDArray[Any]],
@@ -101,7 +79,6 @@ def _outcomes(
     candidates: Mapping[int, tuple[str, ...]],
     way: Way,
 ) -> Outcomes:
-    columns = _ordered(columns)
     asked = np.count_nonzero(np.bincount(columns["pair"]))
     answerable = ~np.isnan(columns["gold"])
     prompts = len(answerable)
@@ -145,19 +122,6 @@ def _outcomes(
         prompts_unanswerable=prompts - len(rank),
         ties=int(columns["tied"].sum()),
     )
-
-
-def _ordered(columns: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Rows by pair, template and name; of those that are equal the last. They may be so already."""
-    key = columns["pair"].astype(np.int64)
-    for name in ("template", "name"):
-        key = key * (int(columns[name].max(initial=0)) + 1) + columns[name]
-    if (key[1:] > key[:-1]).all():
-        return columns
-    order = np.argsort(key, kind="stable")
-    ordered = key[order]
-    last = np.append(ordered[1:] != ordered[:-1], True)[: len(order)]
-    return {name: columns.pop(name)[order[last]] for name in COLUMNS}
 
 
 def _candidates(block: Answers, row: int) -> tuple[tuple[str, ...], Floats]:

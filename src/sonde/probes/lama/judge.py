@@ -7,7 +7,7 @@ read as a choice between those that are one allowed token. Knows nothing of esti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.rated import RatedColumns
 from sonde.core.scores import Normalise
-from sonde.metrics.judged import Grid, Judged, Way, in_words
+from sonde.metrics.judged import KINDS, Judged, Rows, Way, judge_facts
 from sonde.metrics.verdicts import Bools, Ints, Verdicts, judge_block, top_answers
 from sonde.prompting.options import own_options
 from sonde.prompting.sentences import is_name_template, stand_in, suggests
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
 SHOWN = 50_000
 TOP = 3
-COLUMNS = ("place", "answer", "rank", "tied", "confidence", "gold")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +151,7 @@ def judge(
     facts = Facts(dataset, own)
     correct = dict(enumerate(facts.objects))
     show = facts.shown(dataset.selection.seed, most)
-    columns: dict[str, list[NDArray[Any]]] = {name: [np.zeros(0, int)] for name in COLUMNS}
+    judged = Rows("pair")
     said: dict[str, int] = {}
     guessed: list[NDArray[Any]] = [np.zeros(0, int)]
     details: dict[int, Shown] = {}
@@ -163,23 +162,28 @@ def judge(
         codes, templates = block.codes("template")
         of_name = np.array([is_name_template(id) for id in templates], dtype=np.bool_)[codes]
         guessed.append(place[of_name & suggests(verdicts.rank)])
-        found = {"place": place, **verdicts.columns(said)}
-        for name in COLUMNS:
-            columns[name].append(found[name][~of_name])
+        found = {"pair": place, "template": facts.relations[place], **verdicts.columns(said)}
+        judged.add({name: found[name][~of_name] for name in KINDS})
         rows = np.flatnonzero(~of_name & show[place])
         shown = _shown(facts, block, place, verdicts, rows, normalise)
         details |= zip(place[rows].tolist(), shown, strict=True)
-    whole = {name: np.concatenate(parts[1:] or parts) for name, parts in columns.items()}
-    order = np.argsort(whole["place"], kind="stable")
-    last = order[np.append(np.diff(whole["place"][order]) != 0, True)[: len(order)]]
-    kept = {name: column[last[whole["rank"][last] > 0]] for name, column in whole.items()}
-    place = kept["place"]
-    guessable = facts.in_subject[place] | np.isin(place, np.concatenate(guessed))
+    whole = judged.whole()
+    kept = {name: column[whole["rank"] > 0] for name, column in whole.items()}
+    place, relations = kept["pair"], dataset.asked_relations()
     return Outcomes(
         facts=facts,
-        judged=_judged(dataset, facts, kept, tuple(said), guessable, template, way),
-        tied=kept["tied"].astype(np.bool_),
-        asked=len(last),
+        judged=judge_facts(
+            kept,
+            facts.frame,
+            relations=relations,
+            owners=facts.relations,
+            templates=[(relation.templates[template - 1],) for relation in relations],
+            answers=tuple(said),
+            way=way,
+            guessable=facts.in_subject[place] | np.isin(place, np.concatenate(guessed)),
+        ),
+        tied=kept["tied"],
+        asked=len(whole["pair"]),
         shown=tuple(details[place] for place in sorted(details)),
     )
 
@@ -196,42 +200,6 @@ def _chosen(block: Answers, place: Ints, facts: Facts) -> Answers:
     may = fillable(block.filled, options)
     facts.choose(place.tolist(), may)
     return as_choice(block, may)
-
-
-def _judged(
-    dataset: Dataset,
-    facts: Facts,
-    columns: Mapping[str, NDArray[Any]],
-    answers: tuple[str, ...],
-    guessable: Bools,
-    template: int,
-    way: Way,
-) -> Judged:
-    relations, place = dataset.asked_relations(), columns["place"]
-    grid = Grid(
-        pair=place,
-        template=facts.relations[place],
-        name=np.zeros(len(place), dtype=np.int64),
-        right=columns["rank"] == 1,
-        answer=columns["answer"],
-        confidence=columns["confidence"],
-        relations=facts.relations,
-        template_relations=np.arange(len(relations), dtype=np.int64),
-    )
-    return Judged(
-        grid=grid,
-        relations=relations,
-        pairs=tuple(facts.frame["fact"].to_list()),
-        names=tuple((name,) for name in facts.frame["subject"].to_list()),
-        objects=tuple(in_words(names[0] for names in own) for own in facts.objects),
-        templates=tuple(relation.templates[template - 1] for relation in relations),
-        answers=answers,
-        way=way,
-        sure=columns["confidence"],
-        rank=columns["rank"],
-        gold=columns["gold"],
-        guessable=guessable,
-    )
 
 
 def _shown(
