@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from sonde.analysis import report
-from sonde.analysis.differences.report import cares
-from sonde.analysis.learning.report import learning_report
-from sonde.analysis.runs import Reading
 from sonde.cli.console import tell, waiting, writing
 from sonde.cli.options import ALL_TABLES, JSON, argument, listed, matching, option, verb
 from sonde.cli.report import PictureOptions, show_report
 from sonde.core.errors import UsageError
-from sonde.core.reports import Report
-from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
-from sonde.runs.run import Run
+
+if TYPE_CHECKING:
+    from sonde.core.reports import Report
+    from sonde.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +58,8 @@ def compare(wanted: CompareOptions) -> None:
 
     Example: sonde compare runs/small runs/large -o runs/both
     """
+    from sonde.runs.compare import opened
+
     runs, out = opened(wanted.folders), wanted.out
     found = _compared(runs, wanted)
     if out is not None:
@@ -78,11 +77,18 @@ def compare(wanted: CompareOptions) -> None:
 
 
 def _compared(runs: dict[str, Run], wanted: CompareOptions) -> Report:
+    from sonde.analysis import report
+    from sonde.analysis.differences.report import cares
+    from sonde.analysis.runs import Reading
+    from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe
+
     if wanted.easy and not wanted.learning:
         raise UsageError("--easy says what is easy for --learning; give both")
     if wanted.seed < 0:
         raise UsageError(f"seed must not be negative, found {wanted.seed}")
     if wanted.learning:
+        from sonde.analysis.learning.report import learning_report
+
         with waiting("reading the answers"):
             learning = load_learning(runs, listed(wanted.easy))
         with waiting("comparing the runs"):

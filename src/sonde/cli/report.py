@@ -14,20 +14,17 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from sonde.cli.console import output, print_json, say, waiting, writing
 from sonde.cli.options import ALL_TABLES, JSON, PAGE, argument, option, pairs, verb
 from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.files import whole
-from sonde.core.reports import Report
 from sonde.core.settings import parse
-from sonde.reporting.build.parts import trimmed
-from sonde.reporting.render.json import as_json as to_json
-from sonde.reporting.render.terminal import show
-from sonde.runs.controls import attach_controls
-from sonde.runs.run import Run, open_run
-from sonde.runs.sweep import is_sweep, open_sweep
+
+if TYPE_CHECKING:
+    from sonde.core.reports import Report
+    from sonde.runs.run import Run
 
 BROWSERS = (
     "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
@@ -77,6 +74,9 @@ def report(wanted: ReportOptions) -> None:
 
     Example: sonde report runs/demo --json
     """
+    from sonde.runs.run import open_run
+    from sonde.runs.sweep import is_sweep, open_sweep
+
     changes = pairs(wanted.settings)
     swept = is_sweep(wanted.folder)
     if swept:
@@ -101,6 +101,8 @@ def report(wanted: ReportOptions) -> None:
 
 def read_run(run: Run, reading: Mapping[str, Any] | None = None) -> Report:
     """The report of a run with its controls, read with other settings where some are given."""
+    from sonde.runs.controls import attach_controls
+
     with waiting("reading the answers"):
         return attach_controls(run, run.report(**(reading or {})), reading)
 
@@ -121,8 +123,12 @@ def show_report(
     folder = pictures.figures
     drawn = [] if folder is None else write_figures(report, folder, pictures.format)
     if as_json:
+        from sonde.reporting.render.json import as_json as to_json
+
         print_json(to_json(report, provenance))
         return
+    from sonde.reporting.render.terminal import show
+
     show(report, output(), brief=brief)
     written = [] if html is None else [f"report: {html}"]
     for line in (*lines, *written, *(f"figure: {path}" for path in drawn)):
@@ -143,6 +149,7 @@ def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> 
 
 def write_figures(report: Report, folder: Path, format: Format) -> list[Path]:
     """Write every figure of a report into a folder under its id; the paths written."""
+    from sonde.reporting.build.parts import trimmed
     from sonde.reporting.render.figures import svg
     from sonde.reporting.render.html import picture_page, read_pictures
 

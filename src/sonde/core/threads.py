@@ -22,8 +22,11 @@ def side_by_side(make: Callable[[Item], Made], items: Iterable[Item]) -> list[Ma
     >>> side_by_side(abs, [-1, 2])
     [1, 2]
     """
+    every = list(items)
+    if len(every) < 2:
+        return list(map(make, every))
     with ThreadPoolExecutor(2, "beside") as threads:
-        return list(threads.map(make, items))
+        return list(threads.map(make, every))
 
 
 def prefetch(items: Iterator[Item]) -> Iterator[Item]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sonde.core.reports import Estimate
+from sonde.core.threads import side_by_side
 from sonde.metrics.estimates import spread_of
 from sonde.metrics.judged import Bools, Floats, Grid, Ints, around, stream
 from sonde.stats.intervals import DRAWS, clustered_means, resampled_sums
@@ -164,11 +165,11 @@ def _resampled_gaps(
         drawn = resampled_sums(values, stream(seed, "calibration"))
     else:
         owners = relations[asked]
-        each = (
-            resampled_sums(values[owners == relation], stream(seed, str(relation)))
-            for relation in np.unique(owners)
+        each = side_by_side(
+            lambda relation: resampled_sums(values[owners == relation], stream(seed, str(relation))),
+            np.unique(owners).tolist(),
         )
-        drawn = np.sum([*each], axis=0)
+        drawn = np.sum(each, axis=0)
     return drawn[:, :-1], drawn[:, -1]
 
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
-from sonde.core.abilities import Ability, Lacks, Model, Probe, abilities
 from sonde.core.components import Components
 from sonde.core.errors import AbilityError, UsageError, nearest
 from sonde.probes import MODULES, SUMMARIES
+
+if TYPE_CHECKING:
+    from sonde.core.abilities import Ability, Model, Probe
 
 
 def probes() -> Mapping[str, type]:
@@ -29,6 +32,8 @@ def find_probe(name: str) -> type:
 
 def suited(probe: Probe, model: Model) -> Probe:
     """A probe settled for a model; refused, saying what else can be asked, if the model cannot."""
+    from sonde.core.abilities import Lacks, abilities
+
     can = abilities(model)
     try:
         return probe.suited(can)
