@@ -166,7 +166,9 @@ def _resampled_gaps(
     else:
         owners = relations[asked]
         each = side_by_side(
-            lambda relation: resampled_sums(values[owners == relation], stream(seed, str(relation))),
+            lambda relation: resampled_sums(
+                values[owners == relation], stream(seed, str(relation))
+            ),
             np.unique(owners).tolist(),
         )
         drawn = np.sum(each, axis=0)
