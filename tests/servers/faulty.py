@@ -235,15 +235,25 @@ def busy(wait: str | None, status: int = 429) -> Reply:
     return replace(refusal(status, "Too many requests"), headers=headers)
 
 
+PARAMS = "sampling_params"
+
 SEEDS = count()
 
 
 def own_seed(body: Body) -> Body:
     """A request with another seed than was sent."""
-    each = body.get("sampling_params")
+    each = body.get(PARAMS)
     if each is None:
         return body | {"seed": next(SEEDS)}
-    return body | {"sampling_params": [one | {"sampling_seed": next(SEEDS)} for one in each]}
+    return body | {PARAMS: [one | {"sampling_seed": next(SEEDS)} for one in each]}
+
+
+def a_token_more(body: Body) -> Body:
+    """A request for one more token to be written, as of a server that writes one for none."""
+    for name in {"max_tokens", "n_predict"} & set(body):
+        body = body | {name: body[name] + 1}
+    each = [one | {"max_new_tokens": one["max_new_tokens"] + 1} for one in body.get(PARAMS, ())]
+    return body | ({PARAMS: each} if each else {})
 
 
 HTML = Reply(body="<html><h1>Welcome</h1></html>", headers={"Content-Type": "text/html"})
@@ -302,6 +312,8 @@ WRONG: Mapping[str, Fault] = {
     ),
     "the list of ids ignored": ignoring("logprob_token_ids", "token_ids_logprob"),
     "n ignored": ignoring("n"),
+    "keys that are texts": ignoring("return_tokens_as_token_ids"),
+    "a token more": Fault(taken=a_token_more),
     "seed ignored": Fault(taken=own_seed),
 }
 """Replies that look sound."""

@@ -1,5 +1,15 @@
 """Every fault of a server is survived with the same answers or refused in a sentence: no fault ends
-in a number. Real HTTP on loopback; llama.cpp's is its own server behind one that spoils replies."""
+in a number. Real HTTP on loopback; llama.cpp's is its own server behind one that spoils replies.
+
+Where a fault is tried, if not by its name in `WRONG` (every dialect, from the beginning and later):
+
+transport       `PASSING`, `test_an_answer_that_does_not_come_to_an_end_is_given_up`; of any server,
+                tests/http/test_server.py; refused, another model or tokenizer: test_lost_server.py
+prompt cut      test_server_scheme.py: more than is told, told wrongly, not told, spaces lost
+a wrong model   accepted: test_server_scheme.py
+noise, a temperature in all numbers     test_certified_servers.py: no broken server, other numerics
+bad input       test_server_scheme.py: address, key, name, tokenizer, a text that is too long
+"""
 
 from __future__ import annotations
 
@@ -199,6 +209,8 @@ SAID: Mapping[str, str] = {
     "unknown fields ignored": "has no",
     "the list of ids ignored": "has no",
     "n ignored": "1 choices where",
+    "keys that are texts": r"has no .*token_id:|wrote the tokens .* and rates",
+    "a token more": r"(wrote|returns) (\d+|the) tokens .*where",
 }
 """What is said of each fault, whichever dialect it is in."""
 
@@ -206,13 +218,14 @@ SEVERAL = {"fewer answers", "one number for all answers", "one answer for all"} 
     "answers swapped",
     "answers in another order",
 }
+TEXTS = "keys that are texts"
 READ = {"shifted by one", "shifted back", "one row for all places", "temperature in the prompt's"}
 
 FOREIGN: Mapping[str, set[str]] = {
-    "plain": {"top only", "unknown fields ignored", "the list of ids ignored"},
+    "plain": {"top only", "unknown fields ignored", "the list of ids ignored", TEXTS},
     "vllm": set(),
-    "sglang": {"chat shape", "echo ignored", "n ignored", "one number for all answers"},
-    "llamacpp": {"chat shape", "echo ignored", "n ignored", "the list of ids ignored"}
+    "sglang": {"chat shape", "echo ignored", "n ignored", "one number for all answers", TEXTS},
+    "llamacpp": {"chat shape", "echo ignored", "n ignored", "the list of ids ignored", TEXTS}
     | SEVERAL
     | READ,
 }
@@ -241,6 +254,7 @@ AT_ONCE: Mapping[str, str] = {
     "masked": "same log-probabilities",
     "fewer answers": "0 choices where|no list of 1",
     "n ignored": "1 choices where 8 were asked for|^$",
+    TEXTS: "returns 1 tokens where",  # asked as any server is, which tells nothing of prompts
     "one answer for all": "draws .* 8 times out of 8|^$",
     "tokenised anew": f"{COUNT}|not the server's",
 }

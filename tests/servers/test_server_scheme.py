@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from sonde.core.abilities import abilities, deciding
 from sonde.core.errors import (
     AbilityError,
     EndpointError,
+    ModelError,
     PromptTooLong,
     ServerError,
     SondeError,
@@ -172,6 +174,34 @@ def test_a_key_that_is_wanted_for_completions_alone_is_asked_for(
 def test_a_model_that_is_not_served_is_refused(answering: Answering, folder: Path) -> None:
     said = refused(Face(answering), folder, ServerError, served_model="large")
     assert said == "--served-model large: the server has no such model; it has tiny"
+
+
+def test_a_model_that_is_not_served_is_refused_also_where_every_name_is_taken(
+    answering: Answering, folder: Path
+) -> None:
+    class Taking(Face):
+        def completions(self, body: dict[str, Any]) -> Any:
+            return Face.completions(self, {**body, "model": self.served})
+
+    assert "no such model" in refused(Taking(answering), folder, ServerError, served_model="large")
+
+
+def test_a_server_that_is_loading_is_waited_for(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+    left = count(-6)
+
+    def loading(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        return refusal(503, "Loading model") if next(left) < 0 else reply
+
+    with served(Face(answering, change=loading), folder) as model:
+        assert "score" in abilities(model)
+
+
+def test_a_tokenizer_that_is_not_there_is_told_with_its_flag(answering: Answering) -> None:
+    said = refused(Face(answering), Path("/nowhere"), ModelError)
+    assert said.startswith("/nowhere is not a folder; give --tokenizer the folder of the model")
 
 
 def test_a_tokenizer_is_needed(answering: Answering) -> None:

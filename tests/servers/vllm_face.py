@@ -56,11 +56,13 @@ class VllmFace(Face):
         wanted = body.get("logprob_token_ids", ()) if self.knows_ids else ()
         rows = [self.answering.table([*ids, *path[:n]])[-1] for n in range(len(path))]
         keys = [[path[n], *wanted] for n in range(len(path))]
+        as_ids = body.get("return_tokens_as_token_ids")
+        named = (lambda id: f"token_id:{id}") if as_ids else self.answering.piece
         return {
-            "tokens": [f"token_id:{id}" for id in path],
+            "tokens": [named(id) for id in path],
             "token_logprobs": logps,
             "top_logprobs": [
-                {f"token_id:{id}": float(row[id]) for id in own}
+                {named(id): float(row[id]) for id in own}  # texts of tokens collide
                 for row, own in zip(rows, keys, strict=True)
             ],
         }

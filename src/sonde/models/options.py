@@ -183,13 +183,15 @@ def with_adapters(name: str) -> tuple[str, tuple[Path, ...]]:
     return base, tuple(Path(folder).expanduser() for folder in folders)
 
 
-def local_folder(reference: str) -> Path | None:
+def local_folder(
+    reference: str, advice: str = "give a folder with config.json in it"
+) -> Path | None:
     """The folder that a reference names on this machine; None where it can only be a hub id."""
     path = Path(reference).expanduser()
     if path.is_dir():
         return path
     if path.exists() or reference.startswith((".", "/", "~")):
-        raise ModelError(f"{reference} is not a folder; give a folder with config.json in it")
+        raise ModelError(f"{reference} is not a folder; {advice}")
     return None
 
 

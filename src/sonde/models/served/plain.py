@@ -103,11 +103,14 @@ class Plain:
         count = first.count if isinstance(first, Draw) else len(request.asks)
         choices = in_order(listed(reply, "choices"), count)
         usage = reply.get("usage")
-        told = usage.get("prompt_tokens") if isinstance(usage, dict) else None
+        known = usage if isinstance(usage, dict) else {}
+        told, came = known.get("prompt_tokens"), known.get("completion_tokens")
         if not isinstance(told, int) and isinstance(first, Write | Draw):
             raise Malformed(f"{UNTOLD} but {shown(usage)}: a prompt may have been cut")
         same_length(told, sum(len(ask.ids) for ask in request.asks))
         if isinstance(first, Draw):
+            if isinstance(came, int) and came > _written(first):
+                raise Malformed(f"it wrote {came} tokens where {_written(first)} were the most")
             return [tuple(self._drawn(choice, first) for choice in choices)]
         pairs = zip(request.asks, choices, strict=True)
         return [self._result(ask, choice) for ask, choice in pairs]

@@ -30,6 +30,8 @@ from sonde.models.served.asks import Ids, Written
 SETTINGS = ("generation_config.json", "config.json")
 """Files beside a tokenizer that name the tokens with which its model ends a text."""
 
+ADVICE = "give --tokenizer the folder of the model that is served, or of its tokenizer"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class LocalTokens:
@@ -82,7 +84,7 @@ class LocalTokens:
 
 def read_tokens(reference: str, options: LoadOptions, name: str) -> LocalTokens:
     """The tokenizer of a folder or a hub id, for the model of that name."""
-    folder = local_folder(reference)
+    folder = local_folder(reference, ADVICE)
     with _explained(reference):
         tokenizer: Any = transformers.AutoTokenizer.from_pretrained(
             reference if folder is None else folder,
@@ -187,7 +189,4 @@ def _explained(reference: str) -> Iterator[None]:
         raise
     except Exception as error:  # transformers and tokenizers raise their own
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        raise ModelError(
-            f"--tokenizer {reference} cannot be read ({why}); give the folder of the model that "
-            "is served, or of its tokenizer"
-        ) from error
+        raise ModelError(f"--tokenizer {reference} cannot be read ({why}); {ADVICE}") from error
