@@ -10,8 +10,9 @@ import pytest
 
 import sonde as api
 from sonde.core.errors import MissingExtra
-from sonde.core.facts import Dataset
+from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import blocks_of, prompts_of
+from sonde.data import catalog
 from sonde.prompting import segmenting
 from sonde.testing import answer_all, oracle_for
 
@@ -29,14 +30,10 @@ PROBES: dict[str, dict[str, Any]] = {
 @pytest.fixture(scope="module", params=SOURCES)
 def capitals(request: pytest.FixtureRequest, shared: Path) -> dict[bool, Dataset]:
     """Some capitals, in the set's own sentences and, under True, as questions."""
-    source = f"{request.param}:{shared / 'data' / SOURCES[request.param]}"
-    asked = [f"P36.ja={text}" for text in QUESTIONS]
-    return {
-        questions: api.dataset(
-            source, relations=("P36.ja",), limit=4, wording=asked if questions else ()
-        )
-        for questions in (False, True)
-    }
+    whole = catalog.load(f"{request.param}:{shared / 'data' / SOURCES[request.param]}")
+    asked = catalog.reworded(whole, [f"P36.ja={text}" for text in QUESTIONS])
+    some = Selection(relations=("P36.ja",), limit=4)
+    return {False: whole.select(some), True: asked.select(some)}
 
 
 @pytest.mark.shared
