@@ -76,6 +76,22 @@ class Metric:
         """The same for a column of values alone."""
         return replace(self, bare=True)
 
+    def controlled(
+        self,
+        how: str = "always answering the commonest object",
+        paired: str = "paired by fact; from −1 to 1",
+    ) -> tuple[Metric, Metric]:
+        """What the majority control reaches of it, and how far above that a model is.
+
+        >>> [metric.id for metric in Metric("mrr", "MRR").controlled()]
+        ['control.majority.mrr', 'above_control.mrr']
+        """
+        of_control, less = f"{self.label} of {how}", f"minus the majority control's, {paired}"
+        return (
+            Metric(f"control.majority.{self.id}", "majority", self.unit, of_control, better=""),
+            Metric(f"above_control.{self.id}", "above", self.unit, f"{self.label} {less}"),
+        )
+
     @property
     def help(self) -> str:
         """What it is, and which way is better where that is not upwards."""

@@ -32,19 +32,7 @@ SPREAD = Metric(
     "standard deviation of the accuracies of the first, second, … template",
     better="lower",
 )
-MAJORITY = Metric(
-    "control.majority.accuracy",
-    "majority",
-    "percent",
-    "accuracy of always answering the commonest object",
-    better="",
-)
-ABOVE = Metric(
-    "above_control.accuracy",
-    "above",
-    "percent",
-    "accuracy minus the majority control's, paired by fact; from −1 to 1",
-)
+MAJORITY, ABOVE = ACCURACY.controlled()
 
 METRICS = (ACCURACY, MRR, SPREAD, MAJORITY, ABOVE)
 

@@ -20,21 +20,9 @@ from sonde.stats.intervals import Floats
 P1 = Metric("p_at_1", "P@1", "percent", "share of facts whose first answer is right")
 PK = Metric("p_at_{k}", "P@{k}", "percent", "share of facts right among the first {k} answers")
 MRR = Metric("mrr", "MRR", "number", "mean of 1/rank of the correct answer")
-MAJORITY = Metric(
-    "control.majority.p_at_1",
-    "majority",
-    "percent",
-    "P@1 of always answering the commonest object",
-    better="",
-)
+MAJORITY, ABOVE = P1.controlled()
 OWN_MAJORITY = replace(
     MAJORITY, sentence="P@1 of always choosing the commonest of a fact's own options"
-)
-ABOVE = Metric(
-    "above_control.p_at_1",
-    "above",
-    "percent",
-    "P@1 minus the majority control's, paired by fact; from −1 to 1",
 )
 UHN = Metric(
     "uhn.p_at_1",

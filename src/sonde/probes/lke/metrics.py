@@ -39,23 +39,16 @@ class Mean(NamedTuple):
 CHOICES = "mean_over_choices"
 """What Accuracy@K averages over beside relations: all choices, those of several draws too."""
 
-AVERAGED = ACCURACY, MAJORITY, ABOVE, MASS, CONFIDENCE = shares(
+ACCURACY, MASS, CONFIDENCE = shares(
     ("accuracy", "accuracy", "share of facts whose object is chosen", "higher"),
-    (
-        "control.majority.accuracy",
-        "majority",
-        "accuracy of always choosing the commonest object among the options",
-        "",
-    ),
-    (
-        "above_control.accuracy",
-        "above",
-        "accuracy minus the majority control's, fact by fact; from −1 to 1",
-        "higher",
-    ),
     ("mass", "mass", "mean probability of the right option", "higher"),
     ("confidence", "sure", "mean probability of the chosen option", ""),
 )
+MAJORITY, ABOVE = ACCURACY.controlled(
+    "always choosing the commonest object among the options",
+    "fact by fact; from −1 to 1",
+)
+AVERAGED = (ACCURACY, MAJORITY, ABOVE, MASS, CONFIDENCE)
 MEANS = (
     Mean(ACCURACY),
     Mean(MAJORITY, "control"),

@@ -46,16 +46,7 @@ F1_OF_MEANS = Metric(
     "percent",
     "harmonic mean of mean precision and mean recall, as KAMEL's tables have it",
 )
-MAJORITY = Metric(
-    "control.majority.f1",
-    "majority",
-    "percent",
-    "F1 of always answering the commonest object",
-    better="",
-)
-ABOVE = Metric(
-    "above_control.f1", "above", "percent", "F1 minus the majority control's, paired by fact"
-)
+MAJORITY, ABOVE = F1.controlled(paired="paired by fact")
 MEANS = (F1, PRECISION, RECALL, WHOLE, ANY, MAJORITY, ABOVE)
 METRICS = (*MEANS, F1_OF_MEANS, *ABSTENTION)
 

@@ -47,19 +47,7 @@ DRAWN: Mapping[Draw, str] = {"relation": "a template per relation", "pair": "a p
 ACC = Metric(
     "acc_at_1", "Acc@1", "percent", "mean over pairs of the share of their prompts answered right"
 )
-MAJORITY = Metric(
-    "control.majority.acc_at_1",
-    "majority",
-    "percent",
-    "Acc@1 of always answering the commonest object",
-    better="",
-)
-ABOVE = Metric(
-    "above_control.acc_at_1",
-    "above",
-    "percent",
-    "Acc@1 minus the majority control's, pair by pair; from −1 to 1",
-)
+MAJORITY, ABOVE = ACC.controlled(paired="pair by pair; from −1 to 1")
 WORST, BEST, MEAN = (
     Metric(f"template_accuracy.{id}", label, "percent", sentence)
     for id, label, sentence in (
