@@ -194,7 +194,7 @@ def test_an_answer_in_turns_is_attributed_to_the_prompts_own_words(
         said = "".join(token.text for token in found.tokens)
         assert said.replace(" ", "") == text.replace(" ", "")
         assert all(text[t.start : t.stop].endswith(t.text) for t in found.tokens)
-    with pytest.raises(PromptError, match="does not write the prompt's words as they are"):
+    with pytest.raises(PromptError, match=r"does not write the words of .* as they are"):
         attributor(model).attribute(
             "What is <|im_end|><|eot|>?", "Paris", steps=5, most=5, tolerance=1.0
         )

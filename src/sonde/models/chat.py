@@ -138,7 +138,10 @@ class Chat:
             found.append((at, text.find(turn, start), len(turn)))
             at += len(turn)
         if not found or any(whole[a : a + n] != text[b : b + n] for a, b, n in found):
-            raise PromptError("the chat template does not write the prompt's words as they are")
+            raise PromptError(
+                f"the chat template does not write the words of {text!r} as they are, so that "
+                "they cannot be told from its own; leave out --chat always"
+            )
         return whole, found
 
     def in_turns(self, block: Block) -> Iterator[Block]:

@@ -122,7 +122,7 @@ class Keeper:
         for name, part in self.parts.items():
             # a relation that has ended since may have been the widest
             part.copy_(state.tensors[name][rows][tuple(map(slice, part.shape))])
-        log.info("going on after step %d of %s", state.step, ", ".join(relations))
+        log.info("going on after step %d, relations at work: %d", state.step, len(relations))
         return state._replace(standings=[state.standings[i] for i in rows])
 
 
