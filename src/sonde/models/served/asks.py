@@ -84,6 +84,16 @@ KINDS: dict[type, Kind] = {
 }
 
 
+def written_by(ask: Ask) -> int:
+    """How many tokens are written for an ask, at most."""
+    match ask:
+        case Write():
+            return ask.most
+        case Draw():
+            return ask.count * ask.most
+    return 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """What a server wrote: a text as it gave it, and its tokens as far as it tells them.

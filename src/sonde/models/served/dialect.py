@@ -169,6 +169,13 @@ def listed(value: Any, *path: str | int) -> list[Any]:
     return found
 
 
+def text_at(value: Any, name: str) -> str:
+    """A text that lies in a reply."""
+    if not isinstance(text := at(value, name), str):
+        raise Malformed(f"{name} is no text but {shown(text)}")
+    return text
+
+
 def in_order(choices: list[Any], count: int) -> list[Any]:
     """The choices of a reply by their index, as many as were asked for, each once."""
     if len(choices) != count:

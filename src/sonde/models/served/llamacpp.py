@@ -40,6 +40,7 @@ from sonde.models.served.dialect import (
     logps,
     same_length,
     shown,
+    text_at,
 )
 
 EVERY = 2**20
@@ -128,7 +129,7 @@ class LlamaCpp:
         """What is told of the tokens that were written."""
         (ask,) = request.asks
         if isinstance(ask, Spell):
-            return [_text(reply)]
+            return [text_at(reply, "content")]
         (length,) = _ids([at(reply, "tokens_evaluated")])
         same_length(length, len(_prompt(ask)))
         match ask:
@@ -226,7 +227,7 @@ def _read_next(reply: Any, ask: Next) -> Floats:
 
 def _read_text(reply: Any, ask: Write | Draw) -> Written:
     """What it wrote; the log-probabilities of the first tokens, up to one that has none."""
-    text, ids = _text(reply), _ids(listed(reply, "tokens"))
+    text, ids = text_at(reply, "content"), _ids(listed(reply, "tokens"))
     if len(ids) > ask.most:
         raise Malformed(f"it wrote {len(ids)} tokens where {ask.most} were the most")
     ended = at(reply, "stop_type") != "limit"
@@ -245,13 +246,6 @@ def _ids(values: Sequence[Any]) -> Ids:
     if strange := [each for each in values if type(each) is not int]:
         raise Malformed(f"{shown(strange[0])} stands where a number belongs")
     return tuple(values)
-
-
-def _text(reply: Any) -> str:
-    text = at(reply, "content")
-    if not isinstance(text, str):
-        raise Malformed(f"its content is {shown(text)}")
-    return text
 
 
 def _prompt(ask: Ask) -> Ids:

@@ -23,6 +23,7 @@ from sonde.models.served.asks import (
     Spell,
     Write,
     Written,
+    written_by,
 )
 from sonde.models.served.dialect import (
     About,
@@ -37,6 +38,7 @@ from sonde.models.served.dialect import (
     same_length,
     same_pieces,
     shown,
+    text_at,
     told_context,
     told_text,
 )
@@ -95,7 +97,7 @@ class Plain:
 
     def computes(self, asks: Sequence[Ask]) -> int:
         """Every token of every prompt, and those that are written."""
-        return sum(len(ask.ids) + _written(ask) for ask in asks)
+        return sum(len(ask.ids) + written_by(ask) for ask in asks)
 
     def read(self, request: Request, reply: Any) -> list[Result]:
         """The choices, in the order of the prompts."""
@@ -149,7 +151,7 @@ class Plain:
         pieces, values = listed(choice, "logprobs", "tokens"), self._values(choice)
         if len(pieces) > ask.most:
             raise Malformed(f"it wrote {len(pieces)} tokens where {ask.most} were the most")
-        text, ended = _text(choice), at(choice, "finish_reason") == "stop"
+        text, ended = text_at(choice, "text"), at(choice, "finish_reason") == "stop"
         if not begins_with(pieces, text):
             raise Malformed(f"it wrote {shown(text)} and rates the tokens {shown(pieces)}")
         if not ended and len(pieces) < ask.most:
@@ -158,7 +160,7 @@ class Plain:
         return Written(text=text, ended=ended, pieces=tuple(map(str, pieces)), logps=known)
 
     def _drawn(self, choice: Any, ask: Draw) -> Written:
-        return Written(text=_text(choice), ended=at(choice, "finish_reason") == "stop")
+        return Written(text=text_at(choice, "text"), ended=at(choice, "finish_reason") == "stop")
 
     def _values(self, choice: Any) -> list[Any]:
         tokens = listed(choice, "logprobs", "tokens")
@@ -180,21 +182,5 @@ def begins_with(pieces: Sequence[Any], text: str) -> bool:
     return theirs.startswith(ours) or LOST in theirs + ours
 
 
-def _written(ask: Ask) -> int:
-    match ask:
-        case Write():
-            return ask.most
-        case Draw():
-            return ask.count * ask.most
-    return 0
-
-
 def _stop(until: str) -> dict[str, Any]:
     return {"stop": [until]} if until else {}
-
-
-def _text(choice: Any) -> str:
-    text = at(choice, "text")
-    if not isinstance(text, str):
-        raise Malformed(f"its text is {text!r:.80}")
-    return text

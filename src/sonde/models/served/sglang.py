@@ -25,6 +25,7 @@ from sonde.models.served.asks import (
     Spell,
     Write,
     Written,
+    written_by,
 )
 from sonde.models.served.dialect import (
     About,
@@ -87,7 +88,7 @@ class Sglang:
     def computes(self, asks: Sequence[Ask]) -> int:
         """What its cache does not hold of the prompt before, and all tokens that are read."""
         kept = (min(shared(a.ids, b.ids), _unread(b)) for a, b in pairwise(asks))
-        return sum(len(ask.ids) + _written(ask) for ask in asks) - sum(kept)
+        return sum(len(ask.ids) + written_by(ask) for ask in asks) - sum(kept)
 
     def read(self, request: Request, reply: Any) -> list[Result]:
         """An object for each prompt, or for each text that is drawn after one, in their order."""
@@ -180,12 +181,3 @@ def _unread(ask: Ask) -> int:
         case Spell():
             return 0
     return len(ask.ids) - 1
-
-
-def _written(ask: Ask) -> int:
-    match ask:
-        case Write():
-            return ask.most
-        case Draw():
-            return ask.count * ask.most
-    return 0

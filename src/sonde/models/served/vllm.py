@@ -27,6 +27,7 @@ from sonde.models.served.asks import (
     Spell,
     Write,
     Written,
+    written_by,
 )
 from sonde.models.served.dialect import (
     LEAST,
@@ -39,6 +40,7 @@ from sonde.models.served.dialect import (
     listed,
     logps,
     shown,
+    text_at,
     told_context,
     told_text,
 )
@@ -126,23 +128,13 @@ class Vllm:
         """The results of a request's asks; refuses a reply for other prompts than were sent."""
         first = request.asks[0]
         if isinstance(first, Spell):
-            return [text_of(reply, "prompt")]
+            return [text_at(reply, "prompt")]
         if isinstance(reply, dict) and reply.get("error"):
             raise Malformed(f"it holds an error: {shown(reply['error'])}")
         each = first.count if isinstance(first, Draw) else 1
         choices = in_order(listed(reply, "choices"), len(request.asks) * each)
         groups = [choices[i : i + each] for i in range(0, len(choices), each)]
         return [answer(ask, own) for ask, own in zip(request.asks, groups, strict=True)]
-
-
-def written_by(ask: Ask) -> int:
-    """How many tokens are written for an ask, at most."""
-    match ask:
-        case Write():
-            return ask.most
-        case Draw():
-            return ask.count * ask.most
-    return 0
 
 
 def path_of(ask: Ask) -> str:
@@ -226,7 +218,7 @@ def written(ask: Write | Draw, choice: Any) -> Written:
     if reason not in ("stop", "length"):
         raise Malformed(f"it gave up a text ({shown(reason)})")
     return Written(
-        text=text_of(choice, "text"),
+        text=text_at(choice, "text"),
         ended=reason == "stop",
         ids=ids,
         logps=tuple(possible(listed(choice, "logprobs", "token_logprobs"), len(ids)).tolist()),
@@ -244,10 +236,3 @@ def same_ids(told: Any, sent: Ids) -> None:
     """Check the prompt that was answered, token by token."""
     if told != list(sent):
         raise Malformed(f"it answers the prompt {shown(told)} where {shown(list(sent))} was sent")
-
-
-def text_of(value: Any, name: str) -> str:
-    """A text that lies in a reply."""
-    if not isinstance(text := at(value, name), str):
-        raise Malformed(f"{name} is no text but {shown(text)}")
-    return text
