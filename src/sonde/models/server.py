@@ -67,8 +67,8 @@ class ServerScheme:
         from sonde.models.served.forcing import UNCHECKED
         from sonde.models.served.lanes import Lanes
         from sonde.models.served.model import served_model
-        from sonde.models.served.over_http import HttpTransport
         from sonde.models.served.tokens import read_tokens
+        from sonde.models.served.transport import HttpTransport
         from sonde.models.served.trials import CHECKED, Witness, find
 
         tokens = read_tokens(options.tokenizer, options, f"server:{address.shown}")

@@ -26,9 +26,8 @@ from sonde.models.served.dialect import About, Request, Setting
 from sonde.models.served.lanes import Lanes
 from sonde.models.served.llamacpp import LlamaCpp
 from sonde.models.served.model import Served, served_model
-from sonde.models.served.over_http import HttpTransport
 from sonde.models.served.tokens import read_tokens
-from sonde.models.served.transport import Read, Split
+from sonde.models.served.transport import HttpTransport, Read, Split
 from sonde.models.served.trials import tried
 from sonde.models.torch.loading.gguf_copies import opened_as_said, plain_copy
 from sonde.models.torch.loading.weight_files import remembered_hash

@@ -111,8 +111,8 @@ class Plain:
             raise Malformed(f"{UNTOLD} but {shown(usage)}: a prompt may have been cut")
         same_length(told, sum(len(ask.ids) for ask in request.asks))
         if isinstance(first, Draw):
-            if isinstance(came, int) and came > _written(first):
-                raise Malformed(f"it wrote {came} tokens where {_written(first)} were the most")
+            if isinstance(came, int) and came > written_by(first):
+                raise Malformed(f"it wrote {came} tokens where {written_by(first)} were the most")
             return [tuple(self._drawn(choice, first) for choice in choices)]
         pairs = zip(request.asks, choices, strict=True)
         return [self._result(ask, choice) for ask, choice in pairs]

@@ -1,4 +1,4 @@
-"""What carries requests to a server and replies back, and sends again what failed in passing.
+"""What carries requests to a server and replies back, sending again what failed; one over HTTP.
 
 Knows nothing of what is asked.
 """
@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 from sonde.core.errors import EndpointError
-from sonde.models.served.dialect import Request
+from sonde.http.failures import Failure, Refused
+from sonde.http.server import Server
+from sonde.models.served.dialect import ODD, Malformed, Request, shown
 
 T = TypeVar("T")
 
@@ -18,6 +20,9 @@ Read = Callable[[Request, Any], T]
 
 Split = Callable[[Request], Sequence[Request]]
 """The parts in which a request may be sent instead; none where it has none."""
+
+ABSENT = (400, 404, 405, 422, 501)
+"""Statuses of a server that does not know a path, or will not take what is sent there."""
 
 
 class Untaken(EndpointError):
@@ -38,3 +43,41 @@ class Transport(Protocol):
         self, requests: Iterable[Request], read: Read[T], split: Split
     ) -> Iterator[tuple[Request, T]]:
         """Each request with what is read of its reply, in any order; all of them, or an error."""
+
+
+class HttpTransport:
+    """Carries requests over a network."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+
+    def look(self, path: str) -> Any:
+        """What lies under a path; None where there is nothing."""
+        try:
+            return self.server.get({}, lambda value: value, path)
+        except Refused as refused:
+            if refused.status in ABSENT:
+                return None
+            raise
+
+    def send(
+        self, requests: Iterable[Request], read: Read[T], split: Split
+    ) -> Iterator[tuple[Request, T]]:
+        """Each request with what is read of its reply, as many at once as the server bears."""
+
+        def checked(request: Request, value: Any) -> T:
+            try:
+                return read(request, value)
+            except Malformed as error:
+                why = f"gives a reply that cannot be taken: {error}"
+                raise Failure("a reply that cannot be taken", why) from None
+            except ODD as error:
+                why = f"gives a reply of a form that no server has: {shown(value)} ({error!r:.80})"
+                raise Failure("a reply of a strange form", why) from None
+
+        try:
+            yield from self.server.many(requests, checked, split)
+        except Refused as refused:
+            if isinstance(refused.call, Request) and refused.status not in (401, 403):
+                raise Untaken(str(refused), refused.call) from None
+            raise
