@@ -18,7 +18,7 @@ from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptio
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.probes import find_probe
 from sonde.runs.run import Run
-from sonde.runs.workers.hiring import hire, loaded
+from sonde.runs.workers.hiring import hire
 
 if TYPE_CHECKING:
     from sonde.analysis.report import Comparison
@@ -156,16 +156,15 @@ def certify(
     """
     from sonde.runs import certificates, certifying
 
-    facts, how = certifying.fixed_facts(), None
+    file = certificates.file_named(out)
     if isinstance(against, str):
         models.check(against)
+    asked = certifying.ask(models.load(model, load) if isinstance(model, str) else model)
+    if isinstance(against, str):  # only now: it needs the room of the other
         how = certifying.as_reference(load or LoadOptions(), against, against_dtype)
-    with loaded(model, "", load, facts) as found:
-        asked = certifying.ask(found)
-    del found  # the reference needs the room
-    with loaded(against, "", how, facts) as reference:
-        made = certifying.compare(asked, reference)
-    certificates.keep(made, None if out is None else Path(out))
+        against = models.load(against, how)
+    made = certifying.compare(asked, against)
+    certificates.keep(made, file)
     return made
 
 

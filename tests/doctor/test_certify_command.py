@@ -72,16 +72,19 @@ def test_from_python_the_same_certificate_is_made_kept_and_given_to_runs(
     found = api.certify(model, against, load=load, out=out)
     assert json.loads(out.read_text()) == json.loads(found.to_json())
     assert json.loads(json.dumps(asdict(replace(found, made="")))) == by_command | {"made": ""}
-    both = api.certify(api.model(model, device="cpu"), api.model(against, device="cpu"))
-    assert both.against == found.against
+    ready = api.model(model, device="cpu")
+    for other, how in ((api.model(against, device="cpu"), None), (against, load)):
+        assert api.certify(ready, other, load=how).against == found.against
     data = api.dataset("atlas", relations=("P36",), limit=1)
     for certificate in (None, out, str(out)):
         done = run(api.probe("lama"), model, data, tmp_path / "run", certificate=certificate)
         assert done.manifest.certificate["verdict"] == "other numerics"
     with pytest.raises(UsageError, match="no model scheme 'hff'"):
         api.certify("hf:nowhere", "hff:x")
-    with pytest.raises(UsageError, match="is loaded already"):
-        api.certify(api.model(model, device="cpu"), against, load=load)
+    with pytest.raises(UsageError, match=f"{tmp_path} is a folder; name a file"):
+        api.certify(model, against, out=tmp_path)
+    with pytest.raises(UsageError, match="counts the facts of a dataset"):
+        api.certify(model, "control:majority", load=load)
 
 
 def test_other_weights_a_little_are_other_numerics(

@@ -315,6 +315,9 @@ def test_another_request_in_the_same_folder_is_refused(folder: Folders, tmp_path
         run(folder("bert"), tmp_path / "out", epochs=1)
     with pytest.raises(RunMismatch, match="another model"):
         run(folder("roberta"), tmp_path / "out", epochs=0)
+    half = opened(folder("bert"), "bfloat16")
+    with pytest.raises(RunMismatch, match="dtype float32, not bfloat16"):
+        optimise(OptiPrompt(**{**QUICK, "epochs": 0}), half, dataset(), tmp_path / "out")
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "notes.txt").write_text("mine")
     with pytest.raises(StoreError, match="holds other files"):

@@ -64,9 +64,9 @@ def fact(relation: str, subject: str, object: str, split: str) -> Fact:
     return worlds.fact(relation, subject, object, id=f"{relation}:{subject}", split=split)
 
 
-def opened(folder: Path) -> Any:
+def opened(folder: Path, dtype: str = "float32") -> Any:
     """A model out of a folder, on the CPU."""
-    return load(f"hf:{folder}", LoadOptions(device="cpu"))
+    return load(f"hf:{folder}", LoadOptions(device="cpu", dtype=dtype))
 
 
 def prompts(model: Any, template: Template, subjects: Iterable[str]) -> list[Prompt]:

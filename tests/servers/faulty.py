@@ -12,8 +12,7 @@ import math
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -43,6 +42,7 @@ class Faulty:
 
     behind: Face | str
     fault: Fault | None = None
+    heard: dict[tuple[str, bytes], Reply] = field(default_factory=dict)
 
     def reply(self, request: Request) -> Reply:
         """What is sent back; only what is asked of the model is faulty."""
@@ -55,21 +55,17 @@ class Faulty:
     def sound(self, request: Request, fault: Fault) -> Reply:
         """What is computed, wrongly if the fault is there."""
         if isinstance(self.behind, str):
-            return forwarded(self.behind, request)
+            return self.forwarded(self.behind + request.path, request.body)
         face = copy.copy(self.behind)
         face.answering = fault.computed(face.answering)
         return answer(face, request)
 
-
-def forwarded(address: str, request: Request) -> Reply:
-    """What another server says; the same to the same question, which is asked once."""
-    return _asked(address + request.path, request.body)
-
-
-@cache
-def _asked(url: str, body: bytes) -> Reply:
-    got = CLIENT.request("POST" if body else "GET", url, content=body, timeout=60)
-    return Reply(body=got.content, status=got.status_code)
+    def forwarded(self, url: str, body: bytes) -> Reply:
+        """What another server says; the same to the same question, which is asked once."""
+        if (url, body) not in self.heard:
+            got = CLIENT.request("POST" if body else "GET", url, content=body, timeout=60)
+            self.heard[url, body] = Reply(body=got.content, status=got.status_code)
+        return self.heard[url, body]
 
 
 @contextmanager

@@ -159,7 +159,7 @@ def told(world: World, fault: Fault, *kinds: str) -> str:
 @contextmanager
 def loaded(world: World, fault: Fault, **options: Any) -> Iterator[Any]:
     """A model behind a server that was faulty from the beginning."""
-    with serving(Faulty(world.behind(), fault)) as address:
+    with serving(Faulty(world.behind(), fault, world.server.heard)) as address:
         yield load(f"server:{address}", LoadOptions(tokenizer=str(world.folder), **options))
 
 

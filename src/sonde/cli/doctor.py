@@ -42,7 +42,7 @@ from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
 from sonde.reporting.render.terminal_text import line
-from sonde.runs.certificates import keep
+from sonde.runs.certificates import file_named, keep
 from sonde.runs.certifying import as_reference, ask, compare, fixed_facts
 from sonde.runs.probes import find_probe
 from sonde.runs.refusals import refuse_unworded
@@ -77,6 +77,7 @@ class AgainstOptions:
         """Refuse at once a name that no model can have, and a file without a certificate in it."""
         if self.against:
             check(self.against)
+            file_named(self.out)
         elif self.out is not None:
             raise UsageError(f"-o {self.out} is for a certificate; say --against which model")
 

@@ -156,7 +156,7 @@ def engine(seen: Seen, shows: Examines | None, identity: Identity) -> list[Findi
     cases, ties = settled(cases, shows, seen.tolerance)
     shaky = identity.details.get("quantised") == EIGHT_BITS
     return [
-        replace(finding, advice=INSTEAD) if shaky and finding.advice else finding
+        replace(finding, verdict="warning", advice=INSTEAD) if shaky and finding.advice else finding
         for kind in KINDS
         for finding in agreement(cases, kind, seen.tolerance, ties if kind is Generated else 0)
     ]

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sonde
-from sonde.core.abilities import Identity
+from sonde.core.abilities import Identity, deciding
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Dataset
 from sonde.core.files import add_line, explain_os_errors, take_lock, write_whole
@@ -83,11 +83,12 @@ class Folder:
                     f"{self.path} was begun with {key} {_brief(written.get(key))} and this is "
                     f"{_brief(head[key])}; name another folder, or delete that one"
                 )
-        for key in ("weights", "tokenizer"):
-            if written["model"].get(key) != head["model"][key]:
+        before, now = written["model"], deciding(head["model"])
+        for key in now.keys() - {"reference"}:
+            if before.get(key, "") != now[key]:
                 raise RunMismatch(
-                    f"{self.path} was begun with another model ({written['model']['name']}, {key} "
-                    f"{written['model'].get(key)}); name another folder"
+                    f"{self.path} was begun with another model ({before['name']}, {key} "
+                    f"{before.get(key)}, not {now[key]}); name another folder"
                 )
 
     def manifest(self) -> dict[str, Any] | None:

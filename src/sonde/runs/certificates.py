@@ -49,6 +49,13 @@ def place(identity: Mapping[str, Any]) -> Path:
     return cache_folder() / FOLDER / f"{identity_key(identity)}.json"
 
 
+def file_named(out: str | Path | None) -> Path | None:
+    """The file that a certificate is to be written into too; a folder is refused."""
+    if out is not None and Path(out).is_dir():
+        raise UsageError(f"{out} is a folder; name a file for the certificate")
+    return None if out is None else Path(out)
+
+
 def keep(found: Certificate, out: Path | None = None) -> list[Path]:
     """Write a certificate where runs of its model find it, and into a file; where it was written.
 

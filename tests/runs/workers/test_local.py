@@ -41,7 +41,7 @@ def mortal(tmp_path: Path) -> Iterator[None]:
     assert not workers_of(os.getpid()), "a worker is left"
 
 
-@pytest.mark.parametrize(("kind", "on"), [("masked", "local:2"), ("causal", "local:2")])
+@pytest.mark.parametrize(("kind", "on"), [("masked", "local:3"), ("causal", "local:2")])
 def test_workers_of_which_one_is_killed_leave_what_one_process_leaves(
     kind: str, on: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
