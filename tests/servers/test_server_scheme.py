@@ -473,3 +473,16 @@ def test_an_address_that_takes_connections_and_never_answers_is_told_soon(
 
     said = refused(Face(answering, change=silent), folder, EndpointError)
     assert "gave no answer in 0.05 s, and was not back in 0.1 s; check the address" in said
+
+
+def test_a_list_of_models_that_never_comes_is_told_soon(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.http.client.LOOK", 0.05)
+    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+
+    def silent(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+        return Reply(body="", hang=True) if path == "/v1/models" else reply
+
+    said = refused(Face(answering, change=silent), folder, EndpointError)
+    assert "gave no answer in 0.05 s (given up after 3 tries); check the address" in said

@@ -41,6 +41,9 @@ DENIED = (401, 403)
 KNOCK = 10.0
 """Seconds for a connection, and for an answer about health."""
 
+LOOK = 60.0
+"""Seconds for what a server that is asked for its health says of itself, at most."""
+
 COMPLAINT = re.compile(r'"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)+)"')
 """Where servers write what is wrong, in the JSON of an error."""
 
@@ -116,15 +119,17 @@ class Client:
 
         address, query = self._address, getattr(call, "query", None)
         url = address.url + call.path
+        looks = call.body is None and address.health
+        limit = min(LOOK, address.timeout) if looks else address.timeout
         try:
-            async with asyncio.timeout(address.timeout):
+            async with asyncio.timeout(limit):
                 if call.body is None:
                     return await self._client.get(url, params=query)
                 return await self._client.post(url, json=call.body)
         except httpx.ConnectTimeout:
             raise Failure("no connection", "gives no connection", lost=True) from None
         except (TimeoutError, httpx.TimeoutException):
-            why = f"gave no answer in {address.timeout:g} s"
+            why = f"gave no answer in {limit:g} s"
             raise Failure("no answer in time", why) from None
         except httpx.RequestError as error:
             lost = isinstance(error, httpx.TransportError)
