@@ -7,6 +7,7 @@ start. Each test's cluster is bound to 127.0.0.1 and gone when the test ends.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,8 @@ from typing import Any
 import pytest
 
 from sonde.core.errors import ModelError, WorkerError
+from sonde.runs.workers.ray import RayPlace
+from sonde.runs.workers.spec import Workers
 
 from .mortal import mark
 from .world import (
@@ -23,9 +26,11 @@ from .world import (
     ask,
     ask_tiny,
     await_that,
+    descendants,
     installed,
     kept,
     kill_half_way,
+    listening,
     plan,
     tiny_model,
 )
@@ -95,6 +100,17 @@ def test_a_cluster_that_cannot_be_had_is_told_in_a_sentence(
     assert caught.value.exit_code == 6
     assert "attempt 2 of 3" in caplog.text and "attempt 3 of 3" in caplog.text
     assert not (tmp_path / "out").exists()
+
+
+def test_a_cluster_that_is_started_listens_on_this_machine_alone() -> None:
+    place = RayPlace(Workers(place="ray", count=1), cpu=True, spread=False)
+    try:
+        found = listening(descendants(os.getpid()))
+    finally:
+        place.close()
+    assert len(found) > 3, "a cluster has several processes"
+    assert set(found) <= {"0100007F", "0000000000000000FFFF00000100007F"}  # 127.0.0.1
+    assert "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER" not in os.environ
 
 
 def test_a_run_goes_on_when_a_machine_is_lost(

@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -153,3 +153,18 @@ def descendants(process: int) -> list[int]:
     for each in found:
         found += [pid for pid, parent in above.items() if parent == each]
     return found[1:]
+
+
+def listening(processes: Sequence[int]) -> list[str]:
+    """The addresses, as the system writes them, at which processes take connections."""
+    sockets = set()
+    for process in processes:
+        for number in Path(f"/proc/{process}/fd").glob("*"):
+            with suppress(OSError):
+                sockets.add(os.readlink(number).removeprefix("socket:[").removesuffix("]"))
+    lines = [line for name in ("tcp", "tcp6") for line in _lines(Path("/proc/net") / name)]
+    return [line[1].partition(":")[0] for line in lines if line[3] == "0A" and line[9] in sockets]
+
+
+def _lines(path: Path) -> list[list[str]]:
+    return [line.split() for line in path.read_text().splitlines()[1:]]

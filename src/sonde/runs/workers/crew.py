@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -59,16 +59,19 @@ Event = tuple["Hand", Any]
 class Hand:
     """One worker, as the driver sees it.
 
-    `tasks`: the shards that it has, in order; `at`: the one that it answers. `failures`: how many
-    before it in this place were lost while they loaded the model.
+    `tasks`: the shards that it has. `failures`: how many before it in this place were lost while
+    they loaded the model.
     """
 
     number: int
     channel: Channel
     ready: Ready | None = None
     tasks: dict[int, Prompts] = field(default_factory=dict)
-    at: int | None = None
     failures: int = 0
+
+    def has_room(self, deaths: Container[int]) -> bool:
+        """Whether it may be given one more shard."""
+        return len(self.tasks) < IN_FLIGHT and not any(number in deaths for number in self.tasks)
 
     @property
     def name(self) -> str:
@@ -128,10 +131,9 @@ class Crew(Named):
         """Yield each shard once some worker has answered it."""
         dealing, deaths, whole = Dealing(shards), Counter[int](), False
         try:
-            while self._hand_out(dealing):
+            while self._hand_out(dealing, deaths):
                 for hand, message in self._events():
                     if isinstance(message, Going):
-                        hand.at = message.number
                         done = message.share * shard_work(hand.tasks[message.number])
                         effort.elsewhere[message.number] = done
                         effort.tell()
@@ -146,12 +148,18 @@ class Crew(Named):
             if not whole:  # workers are at shards that nobody waits for
                 self.close()
 
-    def _hand_out(self, dealing: Dealing[Numbered]) -> bool:
-        """Give each worker what it has room for; whether there is anything left to wait for."""
+    def _hand_out(self, dealing: Dealing[Numbered], deaths: Counter[int]) -> bool:
+        """Give each worker what it has room for; whether there is anything left to wait for.
+
+        What was with a worker that was lost is given alone: who is lost then was lost at that.
+        """
         tokens = self.budgets.tokens if hasattr(self, "budgets") else {}
         for hand in self._hands:
-            while hand.ready and len(hand.tasks) < IN_FLIGHT and (found := dealing.next(hand)):
+            while hand.ready and hand.has_room(deaths) and (found := dealing.next(hand)):
                 number, shard = found
+                if hand.tasks and number in deaths:
+                    dealing.give_back(found)
+                    break
                 hand.tasks[number] = shard
                 self._tell(hand, Task(number=number, blocks=shard.blocks, tokens=tokens))
         return dealing.held > 0 or any(hand.tasks for hand in self._hands)
@@ -160,7 +168,6 @@ class Crew(Named):
         """A worker has answered a shard."""
         effort.elsewhere.pop(message.number, None)
         effort.leave(hand.tasks.pop(message.number))
-        hand.at = None if hand.at == message.number else hand.at
         if hasattr(self, "budgets"):
             self.budgets.lower(message.tokens)
         effort.tell()
@@ -169,14 +176,13 @@ class Crew(Named):
         self, hand: Hand, lost: Lost, dealing: Dealing[Numbered], deaths: Counter[int]
     ) -> None:
         """A worker is lost: its shards go to others, unless one of them has ended too many."""
-        at = hand.at if hand.at is not None else next(iter(hand.tasks), None)
-        if at is not None:
-            deaths[at] += 1
-            if deaths[at] == DEATHS:
-                raise WorkerError(_deadly(at, hand.tasks[at], lost))
-        for task in hand.tasks.items():
-            dealing.give_back(task)
-        self._replace(hand, lost, "" if at is None else f" while it answered shard {at}")
+        for number, shard in hand.tasks.items():
+            deaths[number] += 1
+            if deaths[number] == DEATHS:
+                raise WorkerError(_deadly(number, shard, lost))
+            dealing.give_back((number, shard))
+        at = " or ".join(map(str, hand.tasks))
+        self._replace(hand, lost, at and f" while it answered shard {at}")
 
     def _start(self, number: int, failures: int = 0) -> Hand:
         hand = Hand(number=number, channel=self._place.start(number), failures=failures)

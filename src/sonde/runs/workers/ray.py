@@ -31,6 +31,8 @@ TRIES = 3
 PATIENCE = 300.0
 """Seconds in which a cluster must find room for a worker."""
 
+LOOPBACK = "127.0.0.1"
+
 KNOCK = 20.0
 """Seconds in which a cluster must take a connection."""
 
@@ -226,13 +228,18 @@ def _connect(ray: Any, workers: Workers) -> None:
             ray.shutdown()
             raise WorkerError(
                 f"no Ray cluster could be joined at {address} ({_line(error)}); see that one runs "
-                "there ('ray status'), with the same versions of Python and Ray, or leave out the "
-                "address"
+                "there ('ray status'), with the same versions of Python and Ray and the same token "
+                "if it has one (RAY_AUTH_MODE=token), or leave out the address"
             ) from error
         return
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     cpus = max(cores(), workers.count * (workers.threads or 1))
-    _start(ray, {**quiet, "num_cpus": cpus, "_node_ip_address": "127.0.0.1"})
+    # local: not one that 'ray start' has started here
+    here = {"address": "local", "_node_ip_address": LOOPBACK}
+    with _unreachable(ray):
+        _start(ray, {**quiet, **here, "num_cpus": cpus})
+    if any(node["NodeManagerAddress"] != LOOPBACK for node in ray.nodes()):
+        log.warning("Ray %s listens on the network, not on this machine alone", ray.__version__)
 
 
 def _knock(address: str) -> None:
@@ -263,6 +270,24 @@ def _start(ray: Any, settings: Mapping[str, Any]) -> None:
                 attempt + 1,
                 TRIES,
             )
+
+
+@contextmanager
+def _unreachable(ray: Any) -> Iterator[None]:
+    """Let a cluster that is started listen on this machine alone.
+
+    Ray replaces a loopback address by one that others reach, unless it is told that there are no
+    clusters, as on systems on which it has none.
+    """
+    constants, name = ray._private.ray_constants, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+    before, given = constants.ENABLE_RAY_CLUSTER, os.environ.get(name)
+    constants.ENABLE_RAY_CLUSTER, os.environ[name] = False, "0"  # here, and in what is started
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
+        del os.environ[name]
+        os.environ |= {} if given is None else {name: given}
 
 
 @contextmanager
