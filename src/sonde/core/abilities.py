@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
@@ -299,6 +299,9 @@ class Probe(Protocol):
         """The report, whatever order the answers come in."""
 
 
+Asks = TypeVar("Asks", bound=Probe)
+
+
 def need(probe: str, can: frozenset[Ability], *choices: Choice) -> Choice:
     """The first of the choices that the model can do; refuses, saying why, if there is none."""
     for choice in choices:
@@ -309,3 +312,15 @@ def need(probe: str, can: frozenset[Ability], *choices: Choice) -> Choice:
         f"probe {probe!r} needs a model that can {wanted}; this one can "
         f"{', '.join(sorted(can)) or 'do neither'}. See 'sonde models' for what each kind can do"
     )
+
+
+def needs(*abilities: Ability) -> Callable[[Asks, frozenset[Ability]], Asks]:
+    """The `suited` of probes that ask as they are, of models that can do all of these."""
+
+    def suited(self: Asks, can: frozenset[Ability]) -> Asks:
+        """As it is; refuses a model that cannot do what is needed."""
+        for ability in abilities:
+            need(self.name, can, ability)
+        return self
+
+    return suited

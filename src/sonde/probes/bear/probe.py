@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.facts import Dataset, Relation
 from sonde.core.prompts import Block, Hidden, Score
@@ -46,10 +46,7 @@ class Bear:
         reads=True,
     )
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """Options are scored."""
-        need(self.name, can, "score")
-        return self
+    suited = needs("score")
 
     def ask(self, dataset: Dataset) -> Iterator[Block]:
         """Every fact in every template of its relation."""

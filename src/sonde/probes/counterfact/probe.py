@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.errors import DataError
 from sonde.core.facts import DATE_SLOT, Dataset, Relation, Template
@@ -48,10 +48,7 @@ class Counterfact:
         reads=True,
     )
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """As it is: the model must score options."""
-        need(self.name, can, "score")
-        return self
+    suited = needs("score")
 
     def ask(self, dataset: Dataset) -> Iterator[Block]:
         """The cases of each relation, template by template, then their neighbours."""

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, product
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
@@ -87,11 +87,7 @@ class Framing:
         check_language(self.language)
         check_abstaining(self.abstaining)
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """As it is: the model must write answers, and score verdicts."""
-        need(self.name, can, "generate")
-        need(self.name, can, "score")
-        return self
+    suited = needs("generate", "score")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, task by task, template by template."""

@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Relation
@@ -95,10 +95,7 @@ class EicLke:
         check_levels(self.levels)
         separated(self.inside, self.between)
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """The model must be able to say how probable it finds parts of a text."""
-        need(self.name, can, "trace")
-        return self
+    suited = needs("trace")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per sequence, those of a block of facts after each other."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Literal, Self
+from typing import ClassVar, Literal
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
@@ -58,10 +58,7 @@ class IcLke:
         check_levels(self.levels)
         separated(self.inside, self.between)
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """Any model that can score options will do."""
-        need(self.name, can, "score")
-        return self
+    suited = needs("score")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One prompt per fact and draw of examples; those of a relation share their beginning."""

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
@@ -72,10 +72,7 @@ class LkeSeparators:
         for name in self.separators:
             named_separators(name)
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """Any model that can score options will do."""
-        need(self.name, can, "score")
-        return self
+    suited = needs("score")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Separator by separator and draw by draw; prompts of a relation share their beginning."""

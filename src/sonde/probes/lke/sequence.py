@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given, in_blocks
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact
@@ -88,10 +88,7 @@ class LkeSequence:
     def __post_init__(self) -> None:
         separated(self.inside, self.between)
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """As it is: the model must say how probable it finds a given text."""
-        need(self.name, can, "trace")
-        return self
+    suited = needs("trace")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Each sequence as it is, then changed."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation
@@ -75,10 +75,7 @@ class LkeShots:
             raise UsageError(f"setting share must be above 0 and at most 1, not {self.share:g}")
         separated(self.inside, self.between)
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """Any model that can score options will do."""
-        need(self.name, can, "score")
-        return self
+    suited = needs("score")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Draw by draw, few examples first; prompts of a relation share their beginning."""

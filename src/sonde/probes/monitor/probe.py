@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template
@@ -82,11 +82,7 @@ class Monitor:
         check_markers(self.markers)
         check_abstaining(self.abstaining)
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """As it is: the model must score and write."""
-        need(self.name, can, "score")
-        need(self.name, can, "generate")
-        return self
+    suited = needs("score", "generate")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """Relation by relation, some facts at a time: probabilities, then written answers."""

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar
 
-from sonde.core.abilities import Ability, need
+from sonde.core.abilities import needs
 from sonde.core.columns import Given
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template, slot_values
@@ -78,10 +78,7 @@ class Qa:
             )
         self._layout()
 
-    def suited(self, can: frozenset[Ability]) -> Self:
-        """As it is: the model must write."""
-        need(self.name, can, "generate")
-        return self
+    suited = needs("generate")
 
     def ask(self, dataset: Dataset) -> Iterator[Prompt]:
         """One question per fact."""
