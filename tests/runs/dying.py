@@ -11,13 +11,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy.ma  # noqa: F401
 import polars  # noqa: F401
+import pyarrow.compute
 import pyarrow.parquet  # noqa: F401
 
 from sonde.api import dataset, probe
 from sonde.models.controls import majority
 from sonde.runs.probes import find_probe
 from sonde.runs.run import run
+from sonde.store.manifest import versions
 
 CHANGES = {"os.rename", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.link"}
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT
@@ -66,5 +69,6 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    find_probe("lama")  # imported once, for all children
+    find_probe("lama")  # imported once, for all children, and read once
+    versions()
     print(main(sys.argv[1], Path(sys.argv[2])))
