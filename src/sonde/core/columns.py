@@ -170,7 +170,8 @@ class Answers:
         """Some of the prompts, in the order given."""
         columns: Any = self.columns
         part = [columns[i] for i in chosen] if isinstance(columns, list) else columns.rows(chosen)
-        return Answers(kind=self.kind, asked=self.asked.take(chosen), columns=part)
+        codes = {name: (own[chosen], words) for name, (own, words) in self._codes.items()}
+        return Answers(kind=self.kind, asked=self.asked.take(chosen), columns=part, _codes=codes)
 
     @cached_property
     def frame(self) -> polars.DataFrame:

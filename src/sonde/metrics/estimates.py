@@ -282,7 +282,9 @@ class Resampled:
         return self._drawn_mean(self.samples, [size / sum(sizes) for size in sizes])
 
     def _drawn_mean(self, names: Iterable[str], shares: Iterable[float]) -> Floats:
-        drawn = (self.draws(name) * share for name, share in zip(names, shares, strict=True))
+        every = list(names)
+        side_by_side(self.draws, [name for name in every if name not in self._drawn])
+        drawn = (self.draws(name) * share for name, share in zip(every, shares, strict=True))
         return np.asarray(sum(drawn))
 
     def _tested(self, names: Sequence[str], shares: Sequence[float]) -> float | None:
