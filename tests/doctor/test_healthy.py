@@ -66,5 +66,5 @@ def test_the_real_masked_model_has_neither_fault_nor_warning(shared: Path) -> No
 
 def test_the_real_causal_model_has_neither_fault_nor_warning(smollm2: str) -> None:
     atlas = sonde.dataset("atlas", relations=("P30",))
-    found = look(sonde.model(smollm2), atlas, facts=1)
+    found = look(sonde.model(smollm2), atlas, facts=2)
     assert not found.faults + found.warnings

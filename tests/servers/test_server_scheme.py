@@ -354,7 +354,7 @@ def test_a_server_that_does_not_tell_how_much_it_read_is_not_let_write(
     answering: Answering, folder: Path
 ) -> None:
     said = refused(Untold(answering), folder, ServerError)
-    assert "it does not tell how many tokens it read (usage.prompt_tokens) but None" in said
+    assert "does not say in usage.prompt_tokens how many tokens it read (found: None)" in said
 
 
 class Echo(Face):
@@ -391,6 +391,14 @@ def test_what_is_written_in_tokens_that_say_nothing_confirms_no_numbers(
     with served(Vague(answering), folder) as model:
         assert "score" not in abilities(model)
         assert "nothing confirms them" in model.lacks()["score"]
+
+
+def test_texts_that_several_tokens_may_have_confirm_numbers_where_one_of_them_fits(
+    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sonde.models.served.forcing.Tests._ids", lambda self, pieces: ())
+    with served(Face(answering), folder) as model:
+        assert abilities(model) == {"score", "trace", "generate", "sample"}
 
 
 class Stripped(Face):

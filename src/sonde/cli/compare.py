@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 from sonde.cli.console import tell, waiting, writing
 from sonde.cli.options import ALL_TABLES, JSON, argument, listed, matching, option, verb
-from sonde.cli.report import PictureOptions, for_reading, show_report
+from sonde.cli.report import PictureOptions, show_report
 from sonde.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +58,6 @@ def compare(wanted: CompareOptions) -> None:
 
     Example: sonde compare runs/small runs/large -o runs/both
     """
-    for_reading()
     from sonde.runs.compare import opened
 
     runs, out = opened(wanted.folders), wanted.out

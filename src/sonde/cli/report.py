@@ -74,7 +74,6 @@ def report(wanted: ReportOptions) -> None:
 
     Example: sonde report runs/demo --json
     """
-    for_reading()
     from sonde.runs.run import open_run
     from sonde.runs.sweep import is_sweep, open_sweep
 
@@ -98,16 +97,6 @@ def report(wanted: ReportOptions) -> None:
         as_json=wanted.as_json,
         brief=not (swept or wanted.all_tables),
     )
-
-
-def for_reading() -> None:
-    """Settle, before numpy and pyarrow are imported, how they work in a command that only reads.
-
-    Numbers are worked out on two threads, whose matrix products would wait for each other if they
-    had further ones; and what a shard took is given back, where keeping it takes fresh memory.
-    """
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
 
 
 def read_run(run: Run, reading: Mapping[str, Any] | None = None) -> Report:

@@ -106,6 +106,15 @@ class Rows(Sequence[tuple[Cell, ...]]):
     def __eq__(self, other: object) -> bool:
         return self._made == (other._made if isinstance(other, Rows) else other)
 
+    def __hash__(self) -> int:
+        return hash(self._made)
+
+    def __repr__(self) -> str:
+        return repr(self._made)
+
+    def __add__(self, more: tuple[tuple[Cell, ...], ...]) -> tuple[tuple[Cell, ...], ...]:
+        return (*self._made, *more)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return tuple, (self._made,)  # copies are made of what is there
 

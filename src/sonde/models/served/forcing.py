@@ -6,6 +6,7 @@ Each test tries one thing in one dialect, and says why it does not work.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
 from math import exp
@@ -34,6 +35,9 @@ from sonde.models.served.transport import Transport
 
 SENTENCE = "The capital of France is"
 PANGRAM = "Sphinx of black quartz, judge my vow"
+ALIKE = 8
+"""Tokens of one text that are tried, where the server tells texts alone."""
+
 FORCED = 3
 """Unlikely tokens that are forced behind it."""
 
@@ -159,6 +163,18 @@ class Tests:
             ids = written.ids or self._ids(written.pieces)
             if logps := written.logps[: len(ids)]:
                 self._force(text, ids[: len(logps)], logps, can)
+                return True
+            if not written.ids and self._one_of(text, written, can):
+                return True
+        return False
+
+    def _one_of(self, text: Ids, written: Written, can: Collection[Kind]) -> bool:
+        """Whether one of several tokens that were maybe written first gets what that one got."""
+        spelled = self.tokens.texts.plain
+        alike = [id for id, own in enumerate(spelled) if own in written.pieces[:1]]
+        for id in alike[:ALIKE]:
+            with suppress(Fails):
+                self._force(text, (id,), written.logps[:1], can)
                 return True
         return False
 

@@ -241,13 +241,16 @@ class Generating(Served):
     ) -> dict[Ask, Written]:
         """What was written, tokens read for which the server told no log-probability.
 
-        A server that cannot read may leave out the token that ended a text, and no other.
+        A server that cannot read may leave out the tokens that ended a text, and no others.
         """
         short = [ask for ask, own in results.items() if len(own.logps) < len(own.ids)]
         if "trace" not in self.found.abilities:
-            for own in map(results.__getitem__, short):
-                if len(own.logps) < len(own.ids) - own.ended:
-                    raise ServerError(f"the server does not tell how likely all of {own.text!r} is")
+            for ask in short:
+                want = cast(Generate, prompt(ask).want)
+                _, _, said, _ = read_written(self.tokens, ask.ids, results[ask], want)
+                if len(results[ask].logps) < said:
+                    text = results[ask].text
+                    raise ServerError(f"the server does not tell how likely all of {text!r} is")
             return results
         texts = [unread(ask.ids, results[ask]) for ask in short]
         with heard(None):  # these prompts were counted
@@ -259,7 +262,8 @@ class Generating(Served):
     def _generated(self, ids: tuple[int, ...], written: Written, want: Generate) -> Generated:
         """A text as an answer, with the log-probabilities of what it says and of its end."""
         end, first, said, taken = read_written(self.tokens, ids, written, want)
-        closing = written.logps[said:taken] if end.finished else ()
+        whole = end.finished and len(written.logps) >= taken
+        closing = written.logps[said:taken] if whole else ()
         return Generated(
             text=end.text,
             logps=written.logps[first:said],

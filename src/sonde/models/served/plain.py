@@ -51,7 +51,7 @@ DRAWS = 16
 LOST = "\ufffd"
 """What stands for a part of a character."""
 
-UNTOLD = "it does not tell how many tokens it read (usage.prompt_tokens)"
+UNTOLD = "its reply does not say in usage.prompt_tokens how many tokens it read"
 """Of a prompt that is echoed, its tokens tell that."""
 
 _GAPS = re.compile(r"[\s▁Ġ]+|<[^<>\s]+>")
@@ -108,7 +108,7 @@ class Plain:
         known = usage if isinstance(usage, dict) else {}
         told, came = known.get("prompt_tokens"), known.get("completion_tokens")
         if not isinstance(told, int) and isinstance(first, Write | Draw):
-            raise Malformed(f"{UNTOLD} but {shown(usage)}: a prompt may have been cut")
+            raise Malformed(f"{UNTOLD} (found: {shown(usage)}), so that a prompt may have been cut")
         same_length(told, sum(len(ask.ids) for ask in request.asks))
         if isinstance(first, Draw):
             if isinstance(came, int) and came > written_by(first):

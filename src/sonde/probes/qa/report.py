@@ -91,25 +91,24 @@ def build_report(
         counts={**dataset.notes, **_counts(dataset, outcomes), **silent.counts},
         headlines=(*(unconcluded(h) if empty else h for h in told), *silent.headlines),
         tables=shown(
-            
-                *_tables(estimates, outcomes),
-                *silent.tables,
-                _fact_table(outcomes, seed),
-            
+            *_tables(estimates, outcomes),
+            *silent.tables,
+            _fact_table(outcomes, seed),
         ),
         figures=shown(
-            
-                dots_by_relation(
-                    estimates, relations, {"model": F1, "majority control": MAJORITY},
-                    id="f1-by-relation", axis="F1",
-                    title="F1 of every relation beside the majority control",
-                ),
-            
+            dots_by_relation(
+                estimates,
+                relations,
+                {"model": F1, "majority control": MAJORITY},
+                id="f1-by-relation",
+                axis="F1",
+                title="F1 of every relation beside the majority control",
+            ),
         ),
         findings=shown(nothing_said([answers], attempts), *concluded, *silent.findings),
         notes=notes,
         judged=outcomes.judged,
-    )  # fmt: skip
+    )
 
 
 def _differ(estimates: Estimates, one: Headline, other: Headline) -> bool:

@@ -132,7 +132,7 @@ def gpus_of_each(workers: Workers, there: int, *, spread: bool) -> int:
     if workers.gpus > there:
         raise WorkerError(
             f"each worker of {workers} is to have {workers.gpus:g} GPUs, and this machine has "
-            f"{there}; give fewer, or name those that were not found in {VISIBLE}"
+            f"{there}; give fewer, or list the GPUs in {VISIBLE}"
         )
     return int(workers.gpus)
 
