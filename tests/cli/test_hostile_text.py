@@ -200,7 +200,7 @@ def test_a_stack_trace_and_an_internal_error_are_harmless(
     def fail(*_: object) -> None:
         raise RuntimeError("".join(HOSTILE.values()))
 
-    monkeypatch.setattr("sonde.cli.report.open_run", fail)
+    monkeypatch.setattr("sonde.runs.run.open_run", fail)
     monkeypatch.setenv("SONDE_DEBUG", "1")
     done = sonde("report", "x")
     assert done.code == 70 and "Traceback" in done.err and "[/INST]" in done.err
