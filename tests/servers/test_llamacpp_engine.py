@@ -213,7 +213,8 @@ def test_threads_are_those_of_the_surroundings(monkeypatch: pytest.MonkeyPatch) 
 
 def test_numbers_are_the_same_in_several_threads(quantised: Path) -> None:
     models: list[Any] = [load(f"llamacpp:{quantised}?threads={count}") for count in (1, 2)]
-    one, two = (rows(model.score(SCORED), SCORED) for model in models)
+    few = SCORED[:1]  # threads that wait for each other take long where others have the cores
+    one, two = (rows(model.score(few), few) for model in models)
     assert [a.logps for a in one] == [a.logps for a in two]
     assert _decides(models[0]) == _decides(models[1])
 
