@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from importlib import metadata
@@ -26,7 +27,8 @@ from rich.table import Table
 
 from sonde import __version__
 
-RESULTS = Path(__file__).parent / "results"
+ROOT = Path(__file__).parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
 PART = 10
 """Into so many parts the rows are cut of which one is read beside all."""
 
@@ -89,8 +91,7 @@ def as_markdown(result: Result) -> str:
 def elsewhere(name: str, measured: type[M], folder: str, *words: str) -> M:
     """What a process of its own, the benchmark with `--child FOLDER`, prints last as JSON."""
     command = [sys.executable, "-m", f"benchmarks.{name}", "--child", folder, *words]
-    root = Path(__file__).parent.parent
-    done = subprocess.run(command, cwd=root, stdout=subprocess.PIPE, check=True, text=True)
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, check=True, text=True)
     return measured(**json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -117,6 +118,17 @@ def measure_rows(
                 file.writelines(lines(rows))
             found.append(elsewhere(name, measured, folder))
     tell(as_result(*found), write=given.write)
+
+
+@contextmanager
+def checkout(place: Path, commit: str) -> Iterator[Path]:
+    """An earlier state of the program in a folder of its own."""
+    git = ["git", "-C", str(ROOT), "worktree"]
+    subprocess.run([*git, "add", "--detach", "-q", str(place), commit], check=True)
+    try:
+        yield place
+    finally:
+        subprocess.run([*git, "remove", "--force", str(place)], check=True)
 
 
 def surroundings() -> list[str]:

@@ -2,9 +2,10 @@
 
 Prompts are those of `belief-icl` on the bundled `atlas`: an instruction, four examples and a
 question, at most 16 tokens to the end of the line. Both begin with texts and end with texts.
-`generate` is given the prompts by length, in batches of several sizes, and every token that ends a
-line as an end; the fastest batch size counts. `--shape` measures random weights in the shape of
-Llama-2-7B in place of SmolLM2.
+`generate` is given the prompts by length, in batches of several sizes up to all at once, and every
+token that ends a line as an end; the fastest batch size counts. Each is warmed up, has the GPU's
+memory to itself, and the better of as many turns counts. `--shape` measures random weights in the
+shape of Llama-2-7B in place of SmolLM2.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from sonde.models.torch.reference import generate_causal
 from sonde.probes.belief_icl.probe import BeliefIcl
 
 NAME = "gpu_writing"
+TURNS = 2
 
 
 def asked(kind: type[Generate] | type[Sample], count: int) -> list[Prompt]:
@@ -96,6 +98,17 @@ def rows_of(
     return made[:, given.input_ids.shape[1] :]
 
 
+def emptied(device: str) -> None:
+    """Give back what was kept of the GPU's memory."""
+    if device == "cuda":
+        torch.cuda.empty_cache()
+
+
+def distinct(rows: list[int], most: int) -> list[int]:
+    """Batch sizes up to all rows that there are."""
+    return list(dict.fromkeys(min(size, most) for size in rows))
+
+
 def sizes(chosen: str) -> list[int]:
     return [int(size) for size in chosen.split(",")]
 
@@ -106,7 +119,8 @@ def compared(
     """A line for sonde and for each batch size of generate, in milliseconds a prompt."""
     stops = stopping(model, prompts[0].want.until)  # type: ignore[union-attr]
     ours(model, prompts[: max(len(prompts) // 8, 1)])
-    turns = [timed(partial(ours, model, prompts), device) for _ in range(3)]
+    emptied(device)
+    turns = [timed(partial(ours, model, prompts), device) for _ in range(TURNS)]
     own = min(seconds for seconds, _ in turns)
     found = turns[0][1]
     what = f"{prompts[0].want.count} samples" if isinstance(prompts[0].want, Sample) else "greedy"
@@ -114,13 +128,17 @@ def compared(
     lines: list[tuple[str, ...]] = []
     lines += [(f"sonde, {what}", f"{len(prompts):,}", f"{own * each:.3f}", "1.0×")]
     print(lines[-1], [round(seconds * each, 3) for seconds, _ in turns], flush=True)
+    model.prefixes.clear()
     theirs(model, prompts[: max(rows[0] // 100, 8)], rows[0], stops)
-    for size in rows:
+    for size in distinct(rows, len(prompts) * getattr(prompts[0].want, "count", 1)):
+        emptied(device)
         try:
-            took, _ = timed(partial(theirs, model, prompts, size, stops), device)
+            took = min(
+                timed(partial(theirs, model, prompts, size, stops), device)[0] for _ in range(TURNS)
+            )
         except torch.OutOfMemoryError:
             lines.append((f"generate, {what}, {size:,} rows", "", "memory ran out", ""))
-            torch.cuda.empty_cache()
+            print(lines[-1], flush=True)
             continue
         times = (f"{took * each:.3f}", f"{took / own:.1f}×")
         lines.append((f"generate, {what}, {size:,} rows", f"{len(prompts):,}", *times))
@@ -151,7 +169,7 @@ def main() -> None:
     options.add_argument("--device", default="cuda")
     options.add_argument("--prompts", type=int, default=8192, help="prompts to write on from")
     options.add_argument("--drawn", type=int, default=256, help="prompts to draw for; 0: none")
-    options.add_argument("--rows", default="512,1024,2048,4096,8192", help="of generate")
+    options.add_argument("--rows", default="2048,4096,8192,16384,32768", help="of generate")
     options.add_argument("--checked", type=int, default=256, help="texts held against the twin")
     options.add_argument("--batch-tokens", type=int, default=None)
     options.add_argument("--layers", type=int, default=32, help="of the shape")

@@ -17,16 +17,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.common import Result, memory_now, memory_peak, parser, tell
+from benchmarks.common import ROOT, Result, checkout, memory_now, memory_peak, parser, tell
 
-ROOT = Path(__file__).parent.parent
 FIRST = "5389400"
 """The last commit of the first shape."""
 
@@ -84,7 +82,7 @@ def main() -> None:
 
 def commands(data: str) -> Iterator[tuple[str, ...]]:
     """`sonde run` and `sonde report` of both shapes, in turn."""
-    with tempfile.TemporaryDirectory() as folder, checkout(Path(folder) / "first") as first:
+    with tempfile.TemporaryDirectory() as folder, checkout(Path(folder) / "first", FIRST) as first:
         run = ["run", "belief", "-m", "control:majority", "-d", data, "-o"]
         times: dict[str, list[tuple[float, float]]] = {}
         for name, root in (("first", first), ("now", ROOT), ("now", ROOT), ("first", first)):
@@ -102,17 +100,6 @@ def commands(data: str) -> Iterator[tuple[str, ...]]:
             f"{new:.1f} s ({spent_now:.1f})",
             f"{old / new:.1f}",
         )
-
-
-@contextmanager
-def checkout(place: Path) -> Iterator[Path]:
-    """The first shape in a folder of its own."""
-    git = ["git", "-C", str(ROOT), "worktree"]
-    subprocess.run([*git, "add", "--detach", "-q", str(place), FIRST], check=True)
-    try:
-        yield place
-    finally:
-        subprocess.run([*git, "remove", "--force", str(place)], check=True)
 
 
 def command(root: Path, words: list[str]) -> tuple[float, float]:
