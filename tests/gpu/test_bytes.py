@@ -59,7 +59,7 @@ def test_a_run_that_goes_on_has_the_bytes_of_a_whole_one(
     run(tmp_path / "whole")
     count = len(shards(tmp_path / "whole"))
     assert count > 2
-    for kept in (1, count // 2):
+    for kept in {1, count // 2}:
         parts = tmp_path / f"after-{kept}"
         cut(tmp_path / "whole", parts, kept)
         run(parts)
