@@ -142,7 +142,7 @@ def test_nothing_is_asked_twice_when_the_same_set_is_built_again(
         words = ("--wikidata", "--wikidata-url", wiki.url, *QUICK)
         asked = ("--endpoint", server.url, "--model", "m", "--paraphrases", 2)
         done = sonde(*command(lama, templates, out, *words, *asked))
-        assert "out.work keeps answers.jsonl, wikidata.jsonl" in "".join(done.out.split("\n"))
+        assert "out.work keeps answers.jsonl, wikidata.jsonl" in " ".join(done.out.split())
         first, counts = content(out), (len(wiki.requests), len(server.requests))
         assert sonde(*command(lama, templates, out, *words, *asked, "--force")).code == 0
         assert (len(wiki.requests), len(server.requests)) == counts
