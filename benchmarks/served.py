@@ -101,10 +101,9 @@ def main() -> None:
         ours = by_sonde(there, far, "cheapest")
         texts = texts_of(here, far[0])[: given.harness]
         theirs = by_harness(url, folder, texts, given.trial)
-    tell(
-        as_result(naive, gaps, ours, theirs, len(texts_of(here, far[0])[0].span.ids)),
-        write=given.write,
-    )
+    length = len(texts_of(here, far[0])[0].span.ids)
+    block = "" if given.url else f"vLLM's prefix cache holds blocks of {given.block} tokens."
+    tell(as_result(naive, gaps, ours, theirs, length, block), write=given.write)
 
 
 @contextmanager
@@ -218,7 +217,9 @@ def by_harness(url: str, folder: str, texts: Sequence[Text], trial: int) -> Way:
     )
 
 
-def as_result(naive: Rows, gaps: Sequence[Way], ours: Way, theirs: Way, length: int) -> Result:
+def as_result(
+    naive: Rows, gaps: Sequence[Way], ours: Way, theirs: Way, length: int, block: str
+) -> Result:
     """The table, and what it shows."""
     apart = [largest_gap(way.rows, naive) for way in gaps]
     whole = [[sum(row)] for row in ours.rows[: theirs.options]]
@@ -238,6 +239,7 @@ def as_result(naive: Rows, gaps: Sequence[Way], ours: Way, theirs: Way, length: 
         f"Behind {length} tokens sonde scores {ours.rate / theirs.rate:,.0f} times the options per "
         "second of lm-evaluation-harness on the same server, with sums that differ by at most "
         f"{largest_gap(whole, theirs.rows):.1e} nats.",
+        *([block] if block else []),
     )
     return Result(
         name=NAME,
