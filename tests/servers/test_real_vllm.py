@@ -26,6 +26,7 @@ from tests.models.test_vllm_dialect import ASKED, EXCHANGES
 from tests.servers.agreement import DRAWN, SCORED, TRACED, WRITTEN, rows
 
 PYTHON = os.environ.get("SONDE_VLLM_PYTHON", "")
+ROOT = Path(__file__).parents[2]
 FAR = 2e-4
 """Nats that a token may lie from where transformers has it, in float32."""
 
@@ -114,23 +115,33 @@ def test_the_server_still_answers_in_the_form_that_was_recorded(there: Any) -> N
     assert model_name == "smollm2"
 
 
+def in_process(folder: str) -> str:
+    return f"vllm:{folder}?enforce_eager=true&max_model_len=512"
+
+
+def with_vllm(*words: str) -> str:
+    """What a program says that runs in vLLM's environment and finds this tree."""
+    usual = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    env = {**usual, **os.environ, "PYTHONPATH": paths}
+    return subprocess.run(
+        [PYTHON, *words], env=env, stdout=subprocess.PIPE, text=True, check=True
+    ).stdout
+
+
 def test_the_engine_in_process_gives_what_transformers_gives(
     folder: str, here: Any, tmp_path: Path
 ) -> None:
     script = tmp_path / "engine.py"
     script.write_text(ENGINE)
-    name = f"vllm:{folder}?enforce_eager=true&max_model_len=512"
-    usual = {"VLLM_CPU_KVCACHE_SPACE": "1", "HF_HUB_OFFLINE": "1"}
-
-    done = subprocess.run(
-        [PYTHON, str(script), name],
-        env={**usual, **os.environ},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = json.loads(with_vllm(str(script), in_process(folder)).splitlines()[-1])
     assert_near(found["scored"], logps(here), FAR)
     assert found["texts"] == [a.text for _, a in sorted(one_by_one(here.generate(WRITTEN)))]
     assert found["dtype"] == "float32" and found["details"]["device"] == "cpu"
     assert found["weights"]
+
+
+def test_the_engine_in_process_is_certified_as_equal(folder: str) -> None:
+    asked = ("-m", "sonde", "doctor", "-m", in_process(folder), "--against", f"hf:{folder}")
+    said = with_vllm(*asked, "--device", "cpu", "--dtype", "float32")
+    assert "equal" in said, said
