@@ -73,10 +73,14 @@ def sessions(out: Path) -> list[Any]:
 
 def room(monkeypatch: pytest.MonkeyPatch, folder: Path, tokens: int) -> None:
     """Leave memory for so many tokens at once."""
-    monkeypatch.setattr(budgets, "free_bytes", lambda _: float("inf"))
-    each = sonde.model(f"hf:{folder}", device="cpu").budgets.sizes  # type: ignore[attr-defined]
-    free = tokens * (each.layer + each.logits) / budgets.SHARE["fed"]
+    free = bytes_for(folder, tokens)
     monkeypatch.setattr(budgets, "free_bytes", lambda _: free)
+
+
+def bytes_for(folder: Path, tokens: int) -> float:
+    """How much free memory a model takes to have so many tokens go through it at once."""
+    each = sonde.model(f"hf:{folder}", device="cpu").budgets.sizes  # type: ignore[attr-defined]
+    return float(tokens * (each.layer + each.logits) / budgets.SHARE["fed"])
 
 
 @pytest.mark.parametrize("kind", MODELS)

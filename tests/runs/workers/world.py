@@ -56,7 +56,7 @@ def plan(folder: Path, model: str, **asks: Any) -> str:
     return f"mortal:{path}"
 
 
-def ask(model: str, out: Path, on: str = "", **more: Any) -> sonde.Run:
+def ask(model: Any, out: Path, on: str = "", **more: Any) -> sonde.Run:
     """A run of options of a counting model, a dozen shards unless told otherwise."""
     probe = sonde.probe("lama", answer="score")
     settings: dict[str, Any] = {"shard_weight": 24} | more
@@ -76,15 +76,14 @@ def ask_tiny(kind: str, model: str, out: Path, on: str = "") -> None:
     sonde.run(probe, model, facts(), out, on=on, shard_weight=WEIGHTS[kind])
 
 
-def kept(out: Path) -> dict[str, Any]:
-    """Every file of a finished run but for what tells how long it took, and the manifest.
+def kept(out: Path) -> dict[str, bytes]:
+    """Every file of a finished run but the one that tells how long it took, byte for byte.
 
-    That is read, without the state of the checkout, which may change while tests run.
+    The checkout's state, which may change meanwhile, is in none: tests ask no git.
     """
-    found = {str(path.relative_to(out)): path for path in out.rglob("*") if path.is_file()}
-    manifest = json.loads(found.pop("manifest.json").read_text())
-    del manifest["surroundings"], found["complete.json"], found["timings.jsonl"]
-    return {"manifest.json": manifest, **{name: path.read_bytes() for name, path in found.items()}}
+    assert (out / "complete.json").exists() and (out / "manifest.json").exists()
+    found = (path for path in out.rglob("*") if path.is_file() and path.name != "timings.jsonl")
+    return {str(path.relative_to(out)): path.read_bytes() for path in found}
 
 
 def workers_of(driver: int) -> list[int]:

@@ -93,11 +93,15 @@ class Worker:
         """Do what comes, for ever."""
         with Behind() as behind:
             while True:
-                message = self._coming.popleft() if self._coming else self._inbox.get()
-                try:
-                    self._do(message, behind)
-                except BaseException as error:  # a thread that ends tells nobody
-                    self.say(Failed.of(error))
+                self.do_next(behind)
+
+    def do_next(self, behind: Behind) -> None:
+        """Do what came first, once something has."""
+        message = self._coming.popleft() if self._coming else self._inbox.get()
+        try:
+            self._do(message, behind)
+        except BaseException as error:  # a thread that ends tells nobody
+            self.say(Failed.of(error))
 
     def _do(self, message: Any, behind: Behind) -> None:
         if isinstance(message, Order):
