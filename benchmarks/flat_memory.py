@@ -3,13 +3,14 @@
 A dataset of that size is written to disk; another process opens it, asks the scripted model, stores
 the answers, reads them back and writes the report, as `sonde run` does. Its peak memory is counted
 from where it has opened the dataset and loaded the model. With `--on` workers answer, and it is
-their driver's memory that is counted.
+their driver's memory that is counted: with `--on local:2 ray:2` those of processes, then of Ray.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import tempfile
 import time
 from dataclasses import asdict, dataclass
@@ -19,6 +20,7 @@ from typing import Any
 from benchmarks.common import Result, elsewhere, memory_now, memory_peak, parser, tell
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import open_dataset, write_dataset
+from sonde.runs.workers.local import cores
 
 NAME = "flat_memory"
 RELATIONS = 20
@@ -51,14 +53,17 @@ def main() -> None:
     options.add_argument("--prompts", type=int, default=2_000_000)
     options.add_argument("--answer", choices=["fill", "score"], default="fill")
     options.add_argument("--relations", type=int, default=RELATIONS)
-    options.add_argument("--on", default="")
+    options.add_argument("--on", nargs="*", default=[])
     options.add_argument("--child", help=argparse.SUPPRESS)
     given = options.parse_args()
     if given.child:
-        print(json.dumps(asdict(child(Path(given.child), given.answer, given.on))))
+        print(json.dumps(asdict(child(Path(given.child), given.answer, "".join(given.on)))))
         return
-    found = measure(given.prompts, given.answer, given.relations, given.on)
-    tell(as_result(found, given.on), write=given.write)
+    load = os.getloadavg()[1]
+    found = {
+        on: measure(given.prompts, given.answer, given.relations, on) for on in given.on or [""]
+    }
+    tell(as_result(found, load), write=given.write)
 
 
 def measure(
@@ -67,7 +72,7 @@ def measure(
     """Write the dataset, and put it through the line in a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         write_dataset(world(prompts, relations), Path(folder) / "data")
-        return elsewhere(NAME, Measured, folder, "--answer", answer, "--on", on)
+        return elsewhere(NAME, Measured, folder, "--answer", answer, "--on", *filter(None, [on]))
 
 
 def world(prompts: int, relations: int) -> Dataset:
@@ -162,25 +167,39 @@ def rate(marks: list[tuple[int, float]], start: float, stop: float) -> float:
     return (done_last - done_first) / (last - first)
 
 
-def as_result(found: Measured, on: str) -> Result:
-    """The table."""
-    name, title = (f"{NAME}_workers", f"Flat memory, {on}") if on else (NAME, "Flat memory")
-    mib = 2**20
-    rows: tuple[tuple[str, str], ...] = (
-        ("prompts", f"{found.prompts:,}"),
-        ("asked, answered and stored, s", f"{found.asking:.0f}"),
-        ("read back and reported, s", f"{found.reading:.0f}"),
-        ("prompts/s, whole line", f"{found.prompts / (found.asking + found.reading):,.0f}"),
-        ("prompts/s, first tenth of the shards", f"{found.first:,.0f}"),
-        ("prompts/s, last tenth of the shards", f"{found.last:,.0f}"),
-        ("held after a tenth of the prompts, MiB beyond the model", f"{found.early / mib:,.0f}"),
-        ("held after all of them, MiB beyond the model", f"{found.late / mib:,.0f}"),
-        ("peak while asking, MiB beyond the model", f"{found.after_asking / mib:,.0f}"),
-        ("peak of the whole line, MiB beyond the model", f"{found.peak / mib:,.0f}"),
+def as_result(found: dict[str, Measured], load: float) -> Result:
+    """The table: a column for each place that workers have, or one where there are none.
+
+    `load`: the machine's before anything was measured.
+    """
+    columns = [_values(each) for each in found.values()]
+    rows = tuple((name, *(column[name] for column in columns)) for name in columns[0])
+    if "" in found:
+        return Result(name=NAME, title="Flat memory", columns=("measured", "value"), rows=rows)
+    told = [row for row in rows if "read back" not in row[0] and "whole" not in row[0]]
+    return Result(
+        name=f"{NAME}_workers",
+        title="Flat memory of the driver of workers",
+        columns=("measured", *found),
+        rows=tuple(told),
+        findings=(f"The machine's load was {load:.1f} on {cores()} cores before.",),
     )
-    if on:
-        rows = tuple(row for row in rows if "read back" not in row[0] and "whole" not in row[0])
-    return Result(name=name, title=title, columns=("measured", "value"), rows=rows)
+
+
+def _values(found: Measured) -> dict[str, str]:
+    mib = 2**20
+    return {
+        "prompts": f"{found.prompts:,}",
+        "asked, answered and stored, s": f"{found.asking:.0f}",
+        "read back and reported, s": f"{found.reading:.0f}",
+        "prompts/s, whole line": f"{found.prompts / (found.asking + found.reading):,.0f}",
+        "prompts/s, first tenth of the shards": f"{found.first:,.0f}",
+        "prompts/s, last tenth of the shards": f"{found.last:,.0f}",
+        "held after a tenth of the prompts, MiB beyond the model": f"{found.early / mib:,.0f}",
+        "held after all of them, MiB beyond the model": f"{found.late / mib:,.0f}",
+        "peak while asking, MiB beyond the model": f"{found.after_asking / mib:,.0f}",
+        "peak of the whole line, MiB beyond the model": f"{found.peak / mib:,.0f}",
+    }
 
 
 def _mark(marks: list[tuple[int, float]], held: list[int], done: int, total: float) -> None:

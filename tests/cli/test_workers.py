@@ -2,12 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from tests.command import Sonde, files, on_a_terminal
+from tests.command import Sonde, on_a_terminal, process
+from tests.runs.workers.world import kept
+
+SLOW_RAY = """
+# Ray, one of whose processes is never quick enough to say where it listens
+import os
+from types import SimpleNamespace
+
+_private = SimpleNamespace(ray_constants=SimpleNamespace(ENABLE_RAY_CLUSTER=True))
+
+def is_initialized():
+    return False
+
+def init(**settings):
+    tell("init " + settings["_node_ip_address"])
+    raise RuntimeError("Timed out waiting for file /tmp/ray/session/gcs_server_port_1.")
+
+def shutdown():
+    tell("shutdown")
+
+def tell(what):
+    with open(os.environ["TOLD"], "a") as file:
+        file.write(what + "\\n")
+"""
 
 ASKED = ("lama", "-m", "control:majority", "--relations", "P36,P30", "--limit", 20)
 
@@ -26,7 +51,18 @@ def test_a_sweep_keeps_its_workers_and_leaves_what_one_process_leaves(
     assert sonde(*words, "-o", tmp_path / "alone").code == 0
     assert sonde(*words, "-o", tmp_path / "together", "--on", "local:2").code == 0
     for cell in ("capitals=True", "capitals=False"):
-        assert files(tmp_path / "together" / cell) == files(tmp_path / "alone" / cell)
+        assert kept(tmp_path / "together" / cell) == kept(tmp_path / "alone" / cell)
+
+
+def test_a_run_folder_tells_of_workers_in_its_timings_and_where_the_report_quotes_them_alone(
+    sonde: Sonde, tmp_path: Path
+) -> None:
+    alone, together = tmp_path / "alone", tmp_path / "together"
+    assert sonde("run", *ASKED, "-o", alone).code == 0
+    assert sonde("run", *ASKED, "-o", together, "--on", "local:2").code == 0
+    shutil.copy(alone / "timings.jsonl", together / "timings.jsonl")
+    assert sonde("report", together, "--html", together / "report.html").code == 0
+    assert kept(together) == kept(alone)
 
 
 def test_what_names_no_workers_is_refused_before_anything_is_opened(
@@ -42,3 +78,23 @@ def test_ray_that_is_not_installed_is_named_with_the_command(sonde: Sonde, tmp_p
     done = sonde("run", *ASKED, "--on", "ray:2", "-o", tmp_path / "out")
     done.refused(4, "workers on ray:2 needs ray", "pip install 'sonde[ray]'")
     assert not (tmp_path / "out").exists()
+
+
+def test_ray_that_does_not_start_is_tried_three_times_and_leaves_a_sentence_alone(
+    tmp_path: Path,
+) -> None:
+    fake, here, told = tmp_path / "first" / "ray", tmp_path / "here", tmp_path / "told"
+    fake.mkdir(parents=True)
+    here.mkdir()
+    (fake / "__init__.py").write_text(SLOW_RAY)
+    paths = [str(fake.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "TOLD": str(told)}
+    env.pop("RAY_ADDRESS", None)
+    for words in ((), ("-o", "out")):
+        done = process("run", *ASKED, "--on", "ray:2", *words, cwd=here, env=env)
+        cause = "(Timed out waiting for file /tmp/ray/session/gcs_server_port_1)"
+        said = done.refused(6, f"Ray did not start in 3 attempts {cause}; ", "or use local:N")
+        assert [said.count(f"attempt {n} of 3") for n in (1, 2, 3, 4)] == [0, 1, 1, 0]
+        assert told.read_text().splitlines() == ["init 127.0.0.1", "shutdown"] * 3
+        assert not [*here.iterdir()], "something is left"
+        told.unlink()

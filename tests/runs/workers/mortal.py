@@ -69,13 +69,14 @@ def marked(plan: Path, what: str, fact: str, times: int) -> bool:
     """Make the next mark, if there are fewer than so many."""
     for number in range(times):
         with suppress(FileExistsError):
-            mark(plan, what, fact, number).touch(exist_ok=False)
+            with mark(plan, what, fact, number).open("x") as file:
+                file.write(str(os.getpid()))
             return True
     return False
 
 
 def mark(plan: Path, what: str, fact: str, number: int = 0) -> Path:
-    """The file that says that something has happened."""
+    """The file that says that something has happened, and in which process."""
     return plan.with_name(f"{plan.stem}-{what}-{fact.replace(':', '-')}-{number}")
 
 
