@@ -32,7 +32,7 @@ from .world import ask, kept
 
 MODELS: dict[str, Callable[..., Path]] = {"causal": tiny.llama, "masked": tiny.bert}
 
-Loaded = Callable[[Any], None]
+Loaded = Callable[[Any], object]
 
 
 class Seat:

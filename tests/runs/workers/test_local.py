@@ -149,7 +149,7 @@ def test_an_error_of_a_worker_is_the_error_of_the_run(tmp_path: Path) -> None:
     with pytest.raises(SondeError, match="nowhere is not a folder"):
         ask("hf:./nowhere", tmp_path / "out", "local:2")
     with pytest.raises(UsageError, match="give its name"):
-        ask(sonde.model("scripted:"), tmp_path / "out", "local:2")  # type: ignore[arg-type]
+        ask(sonde.model("scripted:"), tmp_path / "out", "local:2")
 
 
 def test_the_progress_of_workers_never_goes_back_and_ends_with_all(tmp_path: Path) -> None:

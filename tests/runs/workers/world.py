@@ -56,7 +56,7 @@ def plan(folder: Path, model: str, **asks: Any) -> str:
     return f"mortal:{path}"
 
 
-def ask(model: Any, out: Path, on: str = "", **more: Any) -> sonde.Run:
+def ask(model: sonde.Model | str, out: Path, on: str = "", **more: Any) -> sonde.Run:
     """A run of options of a counting model, a dozen shards unless told otherwise."""
     probe = sonde.probe("lama", answer="score")
     settings: dict[str, Any] = {"shard_weight": 24} | more
