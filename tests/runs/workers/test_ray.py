@@ -19,6 +19,7 @@ import pytest
 from sonde.core.errors import ModelError, WorkerError
 from sonde.runs.workers.ray import RayPlace
 from sonde.runs.workers.spec import Workers
+from tests.runs.test_flat_memory import holds_little
 
 from .mortal import mark
 from .world import (
@@ -73,6 +74,10 @@ def test_a_run_whose_driver_is_killed_goes_on_and_its_cluster_is_gone(
     await_that(lambda: not any(map(alive, left)))
     ask_tiny(kind, model, tmp_path / "out", f"ray:{after}")
     assert kept(tmp_path / "out") == kept(tmp_path / "alone")
+
+
+def test_a_driver_holds_no_more_after_two_million_prompts_than_after_a_tenth() -> None:
+    holds_little("ray:2")
 
 
 def test_what_ends_a_run_does_so_with_its_sentence(tmp_path: Path) -> None:
