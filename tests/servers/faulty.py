@@ -24,6 +24,9 @@ from tests.servers.answering import Answering, Body, Face, answer, refusal
 ASKED = ("/v1/completions", "/generate", "/completion")
 """Where things are asked; other paths only tell of the server."""
 
+NODES = ("top_logprobs", "output_token_ids_logprobs")
+"""Where the tokens stand that were wanted after a prompt."""
+
 CLIENT = httpx.Client()
 
 
@@ -197,10 +200,72 @@ def chat_shape(value: Any) -> None:
 def top_only(value: Any) -> None:
     """Only the likeliest of the tokens that were wanted after a prompt."""
     for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
-        if key in ("top_logprobs", "output_token_ids_logprobs") and entry:
+        if key in NODES and entry:
             value[key] = [best(entry)] if "id" in entry[0] else [best(each) for each in entry]
         elif isinstance(entry, dict | list):
             top_only(entry)
+
+
+def nodes(change: Callable[[list[float]], list[float]]) -> Fault:
+    """The log-probabilities of the tokens that were wanted after a prompt changed, no others."""
+
+    def edit(value: Any) -> None:
+        for key, entry in value.items() if isinstance(value, dict) else enumerate(value):
+            if key in NODES and entry:
+                for row in [entry] if "id" in entry[0] else entry:
+                    places = list(slots(row, within=True))
+                    changed = change([container[name] for container, name in places])
+                    for (container, name), number in zip(places, changed, strict=True):
+                        container[name] = number
+            elif isinstance(entry, dict | list):
+                edit(entry)
+
+    return edited(edit)
+
+
+def rotated(values: list[float]) -> list[float]:
+    """The numbers of tokens given to others, far away where they are sorted."""
+    half = len(values) // 2
+    return values[half:] + values[:half]
+
+
+def shares(values: list[float]) -> list[float]:
+    """Log-probabilities as if there were no other tokens."""
+    total = math.log(sum(map(math.exp, values)))
+    return [min(value - total, 0.0) for value in values]
+
+
+def colder(values: list[float]) -> list[float]:
+    """Log-probabilities at another temperature; those of a whole vocabulary sum to 1 again."""
+    cold = [1.3 * value for value in values]
+    return shares(cold) if abs(sum(map(math.exp, values)) - 1) < 1e-3 else cold
+
+
+def one_node(rows: list[Any]) -> None:
+    """What follows the first prompt of a request, told of all of them."""
+    for row in rows:
+        if "top_logprobs" in (row.get("logprobs") or {}):
+            row["logprobs"]["top_logprobs"] = rows[0]["logprobs"]["top_logprobs"]
+
+
+def one_place_before(answering: Answering) -> Answering:
+    """A model of which the tokens that follow are told for one place before; all else is sound."""
+    wrong: Any = copy.copy(answering)
+    wrong.table = lambda ids: answering.table(ids)[: max(len(ids) - 1, 1)]
+    wrong.rated, wrong.written = answering.rated, answering.written
+    return wrong  # type: ignore[no-any-return]
+
+
+def colder_writing(sound: Callable[..., Any], *given: Any) -> Any:
+    """What is written, its numbers at another temperature."""
+    path, logps, why = sound(*given)
+    return path, [1.3 * value for value in logps], why
+
+
+def said_colder(body: Body, sound: Reply) -> Reply:
+    """The same of llama.cpp's server, whose model is not here."""
+    writes = "n_predict" in body and "grammar" not in body
+    return numbers(lambda value: 1.3 * value).said(body, sound) if writes else sound
 
 
 def best(told: Any) -> Any:
@@ -292,6 +357,14 @@ WRONG: Mapping[str, Fault] = {
     ),
     "temperature in the prompt's": computing(
         "rated", lambda sound, ids: [None, *(2 * value for value in sound(ids)[1:])]
+    ),
+    "nodes one place before": Fault(computed=one_place_before),
+    "nodes rotated": nodes(rotated),
+    "nodes masked": nodes(shares),
+    "nodes at a temperature": nodes(colder),
+    "one node for all": answers(one_node),
+    "a temperature in what is written": replace(
+        computing("written", colder_writing), said=said_colder
     ),
     "beginning added": prompts(lambda ids: [0, *ids]),
     "tokenised anew": prompts(lambda ids: [*ids[:1], 300, *ids[3:]]),

@@ -327,7 +327,7 @@ class Forgetful(Deaf):
     """It keeps the last three tokens of a prompt and says that it read all of them."""
 
     def completions(self, body: dict[str, Any]) -> Any:
-        prompt = body["prompt"]
+        (prompt,) = [self.answering.ids(body["prompt"])]
         cut = [ids[-3:] for ids in prompt] if isinstance(prompt[0], list) else prompt[-3:]
         usage = {"prompt_tokens": len(prompt)}
         return {**super().completions({**body, "prompt": cut}), "usage": usage}

@@ -64,12 +64,11 @@ class ServerScheme:
             "server", f"model 'server:{address.shown}'", "httpx", "tenacity", "transformers"
         )
         from sonde.http.server import connected
-        from sonde.models.served.forcing import UNCHECKED
         from sonde.models.served.lanes import Lanes
         from sonde.models.served.model import served_model
         from sonde.models.served.tokens import read_tokens
         from sonde.models.served.transport import HttpTransport
-        from sonde.models.served.trials import CHECKED, Witness, find
+        from sonde.models.served.trials import Witness, find
 
         tokens = read_tokens(options.tokenizer, options, f"server:{address.shown}")
         # a dialect that is not the server's fails, and need not fail often
@@ -88,12 +87,6 @@ class ServerScheme:
         sent = Lanes(transport, address.concurrency) if slots else transport
         model = served_model(trial.found(address.shown), trial.dialect, sent, tokens)
         weakref.finalize(model, stack.close)
-        if trial.notes.get(CHECKED) == UNCHECKED:
-            log.warning(
-                "%s does not say what its tokens are: whether %s is its tokenizer is unknown",
-                model.identity.name,
-                options.tokenizer,
-            )
         for ability, why in model.lacks().items():
             log.warning("%s cannot %s: %s", model.identity.name, ability, why)
         return model

@@ -1,18 +1,16 @@
-"""Force tokens on a server by several routes, have it write, draw and spell; refuse the strange.
+"""Force tokens on a server by several routes, have it write and draw; refuse the strange.
 
 Each test tries one thing in one dialect, and says why it does not work.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby
 from math import exp
 from typing import Any
-
-import numpy as np
 
 from sonde.core.errors import EndpointError, ServerError, UsageError
 from sonde.models.served.asks import (
@@ -28,10 +26,10 @@ from sonde.models.served.asks import (
     Write,
     Written,
 )
-from sonde.models.served.dialect import ODD, Dialect, Malformed, Request, bare, with_spaces
+from sonde.models.served.dialect import ODD, Dialect, Malformed, Request
 from sonde.models.served.reading import Text, cheapest
 from sonde.models.served.tokens import LocalTokens
-from sonde.models.served.transport import Transport
+from sonde.models.served.transport import Split, Transport
 
 SENTENCE = "The capital of France is"
 PANGRAM = "Sphinx of black quartz, judge my vow"
@@ -47,9 +45,6 @@ WRITTEN, DRAWN = 8, 8
 SPELLED = 24
 """Tokens from all over the vocabulary that a server must spell as the local tokenizer does."""
 
-PAIRS = 2
-"""Words that are forced with and without a space before them."""
-
 APART, RELATIVE = 0.25, 0.02
 """How far two routes to one log-probability may lie apart, in nats and of its size.
 
@@ -62,9 +57,6 @@ SAME = 1e-7
 BATCH = 32
 """Asks in a request to a server that takes several."""
 
-
-UNCHECKED = "nothing"
-"""Whether a tokenizer is the server's, where the server does not say what tokens are."""
 
 FAILS = "HTTP 500"
 """What some servers answer to what they do not know."""
@@ -84,7 +76,8 @@ class Fails(Exception):
 class Tests:
     """What is tried with a server; `rated` and `nexts` are the same numbers by two routes.
 
-    `spread`: how far numbers lay apart that were asked for twice by one route.
+    `heard`: what asks were answered with. `spread`: how far numbers lay apart that were asked for
+    in two ways which agree.
     """
 
     def __init__(self, dialect: Dialect, transport: Transport, tokens: LocalTokens) -> None:
@@ -93,10 +86,12 @@ class Tests:
         self.opening = encoder.opened(SENTENCE, encoder.to_open([SENTENCE])[0])
         self.words = unlikely(tokens, SPELLED)
         self.forced = self.words[:FORCED]
-        self.rated: Floats | None = None
-        self.nexts: Floats | None = None
+        self.rated: list[float] | None = None
+        self.nexts: list[float] | None = None
         self.written: Written | None = None
+        self.drawn: list[Written] = []
         self.spelled: str | None = None
+        self.heard: dict[Ask, Any] = {}
         self.spread = 0.0
 
     def rate(self) -> None:
@@ -105,15 +100,22 @@ class Tests:
         (together,) = self.ask(Rate(ids, start))
         steps = [Rate(ids[: start + n + 1], start + n) for n in range(len(self.forced))]
         alone = [float(self.ask(step)[0][0]) for step in steps]
-        if not near(together, alone):
+        if not self.agree(together, alone):
             raise Fails(
                 f"it gives forced tokens {shown(together)} in one text and {shown(alone)} "
                 "one by one, so that its numbers belong to other tokens or depend on what follows"
             )
-        refuse_strange(self._rated(self.forced), together)
-        self.rated, self.spread = together, apart(together, alone)
+        others = self.rated_behind(self.forced)
+        refuse_strange(others, together)
+        self.rated = [*together, *others]
 
-    def _rated(self, ids: Ids) -> list[float]:
+    def agree(self, one: Any, other: Any) -> bool:
+        """Whether two ways to the same numbers agree; how far they lie apart is kept."""
+        if good := near(one, other):
+            self.spread = max(self.spread, apart(one, other))
+        return good
+
+    def rated_behind(self, ids: Ids) -> list[float]:
         """The log-probability of each of some tokens behind the sentence."""
         start = len(self.opening)
         return [float(self.ask(Rate((*self.opening, id), start))[0][0]) for id in ids]
@@ -123,15 +125,15 @@ class Tests:
         ids = self.opening + self.forced
         starts = range(len(self.opening), len(ids))
         chain = [Next(ids[:n], (ids[n],)) for n in starts]
-        found = np.array([self.ask(step)[0][0] for step in chain])
+        found = [float(self.ask(step)[0][0]) for step in chain]
         (others,) = self.ask(Next(self.opening, self.forced))
         refuse_strange(others, found)
-        if not near(others[:1], found[:1]):
+        if not self.agree(others[:1], found[:1]):
             raise Fails(
                 f"it gives a token {shown(found[:1])} by itself and {shown(others[:1])} beside "
                 "others, so that its numbers depend on what else is asked"
             )
-        self.nexts, self.spread = found, max(self.spread, apart(others[:1], found[:1]))
+        self.nexts = [*found, *others]
 
     def write(self) -> None:
         """Have some tokens written."""
@@ -168,6 +170,18 @@ class Tests:
                 return True
         return False
 
+    def follow(self) -> None:
+        """Ask for what was written as what follows: the same numbers, or nodes are of elsewhere."""
+        written = self.written or Written(text="", ended=False)
+        steps = list(zip(range(FORCED), written.ids, written.logps, strict=False))
+        asks = [Next(self.opening + written.ids[:n], (id,)) for n, id, _ in steps]
+        found, logps = [float(self.ask(ask)[0][0]) for ask in asks], [logp for *_, logp in steps]
+        if not self.agree(found, logps):
+            raise ServerError(
+                f"the server writes tokens with {shown(logps)} and gives them {shown(found)} when "
+                "they are asked for behind the same text; its numbers cannot be trusted"
+            )
+
     def _one_of(self, text: Ids, written: Written, can: Collection[Kind]) -> bool:
         """Whether one of several tokens that were maybe written first gets what that one got."""
         spelled = self.tokens.texts.plain
@@ -185,7 +199,7 @@ class Tests:
         asks = list(reading.owners)
         results = ask_all(self.transport, self.dialect, asks)
         (forced,) = reading.values(dict(zip(asks, results, strict=True)))
-        if not near(forced, logps):
+        if not self.agree(forced, logps):
             raise Fails(
                 f"it writes tokens with {shown(logps)} and gives the same tokens "
                 f"{shown(forced)} when they are forced; its numbers cannot be trusted"
@@ -213,105 +227,83 @@ class Tests:
             self.dialect = narrow
             self.drawn = self._drawn()
 
-    def _drawn(self) -> list[str]:
+    def _drawn(self) -> list[Written]:
         """Texts after words that lead nowhere, so that hardly two are alike."""
         count, opening = min(DRAWN, self.dialect.draws), self.opening + self.forced
         asks = [Draw(opening, count, WRITTEN, "", 7 + n) for n in range(DRAWN // count)]
-        texts = [written.text for ask in asks for written in self.ask(ask)[0]]
-        if len(set(texts)) == 1:
-            raise Fails(f"it draws {texts[0]!r} {len(texts)} times out of {len(texts)}")
-        return texts
+        drawn = [written for ask in asks for written in self.ask(ask)[0]]
+        if len({written.text for written in drawn}) == 1:
+            raise Fails(f"it draws {drawn[0].text!r} {len(drawn)} times out of {len(drawn)}")
+        return drawn
 
     def steady(self) -> str:
         """How texts are drawn, for the manifest."""
         ignored = "which does not heed its seed: another run draws other texts"
-        heeds = "seeded" if self._drawn() == self.drawn else ignored
+        again, before = ([each.text for each in drawn] for drawn in (self._drawn(), self.drawn))
+        heeds = "seeded" if again == before else ignored
         return f"by the server, {heeds}; not the engine's way of splitting counts"
 
     def witness(self, can: Collection[Kind]) -> Iterator[tuple[Ask, Any]]:
-        """Asks and their answers by which a server that can these is known again."""
-        if "rate" in can:
-            yield Rate(self.opening + self.forced, len(self.opening)), self.rated
-        elif "next" in can and self.nexts is not None:
-            yield Next(self.opening, self.forced[:1]), self.nexts[:1]
-        elif "write" in can:
-            yield Write(self.opening, WRITTEN, ""), self.written
+        """Asks and their answers by which a server is known again, by each way that it can."""
         if self.spelled is not None:
             yield Spell(self.words), self.spelled
+        for kind in ("rate", "next", "write"):
+            if kind in can:
+                yield from ((a, self.heard[a]) for a in self.known[kind] if a in self.heard)
 
-    def spell(self) -> str:
-        """Have tokens spelled: a tokenizer that is not the server's spells them otherwise."""
-        if self._spelled(self.words[:2]) is None:
-            return UNCHECKED
-        theirs = self._spelled(self.words)
-        if theirs is None:
-            raise ServerError(
-                f"the tokenizer {self.tokens.name} is not the server's, which does not have all "
-                f"of its {self.tokens.vocabulary} tokens; give --tokenizer the folder of the model "
-                "that is served"
-            )
-        ours = self.tokens.backend.decode(list(self.words), skip_special_tokens=False)
-        if bare(theirs) != bare(ours):
-            raise ServerError(
-                f"the tokenizer {self.tokens.name} is not the server's: tokens {self.words[:3]} … "
-                f"are {ours[:40]!r} here and {theirs[:40]!r} there; give --tokenizer the folder of "
-                "the model that is served"
-            )
-        pieces = self.tokens.pieces(self.words)
-        if with_spaces(theirs).lstrip() == "".join(piece or "" for piece in pieces).lstrip():
-            kind: Any = type(self.dialect)
-            self.dialect = kind(replace(self.dialect.setting, spaced=True))
-        elif self.rated is not None:
-            self.reads_spaces()
-        self.spelled = theirs
-        return f"{len(self.words)} tokens that the server spells alike"
+    @property
+    def known(self) -> Mapping[Kind, Sequence[Ask]]:
+        """A few asks of each kind that are answered twice alike; nodes of two beginnings."""
+        start, ids = len(self.opening), self.opening + self.forced
+        return {
+            "rate": (Rate(ids, start),),
+            "next": (Next(self.opening, self.forced), Next(ids[:-1], self.forced)),
+            "write": (Write(self.opening, WRITTEN, ""),),
+        }
 
-    def reads_spaces(self) -> None:
-        """Have words rated with and without a space before them: they must not be the same."""
-        pairs = list(islice(spaced_apart(self.tokens), PAIRS))
-        spaced, joined = (
-            (self._rated(ids) for ids in zip(*pairs, strict=True)) if pairs else ((), ())
-        )
-        if pairs and apart(spaced, joined) < SAME:
-            words = " and ".join(repr(self.tokens.texts.plain[id]) for id in pairs[0])
-            raise ServerError(
-                f"the server loses the spaces before words: {words} get the same log-probability, "
-                f"{shown(spaced[:1])}"
-            )
-
-    def _spelled(self, ids: Ids) -> str | None:
-        """What a server says that tokens are; None where it does not say."""
-        try:
-            spelled: str = self.ask(Spell(ids))[0]
-        except Fails:
-            return None
-        return spelled
-
-    def batched(self) -> Dialect:
+    def batched(self, can: Collection[Kind]) -> Dialect:
         """The dialect with several asks in a request, where the server answers these alike."""
         kind: Any = type(self.dialect)
         wide: Dialect = kind(replace(self.dialect.setting, batch=BATCH))
         start, ids = len(self.opening), self.opening + self.forced
-        asks = [
-            Rate(ids, start),
-            Rate((*self.opening, self.forced[-1]), start),
-            Rate(ids[:-1], start),
-        ]
-        try:
-            alone = [self.ask(ask)[0] for ask in asks]
-            together = ask_all(self.transport, wide, asks)
-        except Fails:
-            return self.dialect
-        good = all(near(one, other) for one, other in zip(alone, together, strict=True))
-        return wide if good else self.dialect
+        more = (Rate((*self.opening, self.forced[-1]), start), Rate(ids[:-1], start))
+        tried = {"rate": (*self.known["rate"], *more), "next": self.known["next"]}
+        for asks in (tried[kind] for kind in tried if kind in can):
+            try:
+                alone = [self.ask(ask)[0] for ask in asks]
+                together = ask_all(self.transport, wide, asks)
+            except Fails:
+                return self.dialect
+            if not all(self.agree(one, other) for one, other in zip(alone, together, strict=True)):
+                return self.dialect
+        return wide if "rate" in can or "next" in can else self.dialect
 
     def ask(self, ask: Ask) -> list[Any]:
         """The result of one ask."""
-        return ask_all(self.transport, self.dialect, [ask])
+        found = ask_all(self.transport, self.dialect, [ask])
+        self.heard.setdefault(ask, found[0])
+        return found
 
 
-def ask_all(transport: Transport, dialect: Dialect, asks: Sequence[Ask]) -> list[Any]:
+def whole(request: Request) -> Sequence[Request]:
+    """The parts of a request that is not to be divided."""
+    return ()
+
+
+def ask_all(
+    transport: Transport, dialect: Dialect, asks: Sequence[Ask], split: Split = whole
+) -> list[Any]:
     """The results of asks, sent once; Fails where one is refused or answered otherwise."""
+    kinds = (list(own) for _, own in groupby(asks, type))
+    requests = [request for own in kinds for request in dialect.requests(own)]
+    found = answered(transport, dialect, requests, split)
+    return [found[ask] for ask in asks]
+
+
+def answered(
+    transport: Transport, dialect: Dialect, requests: Sequence[Request], split: Split = whole
+) -> dict[Ask, Any]:
+    """What the asks of requests are answered with."""
 
     def read(request: Request, reply: Any) -> list[Result] | Malformed:
         try:
@@ -323,7 +315,7 @@ def ask_all(transport: Transport, dialect: Dialect, asks: Sequence[Ask]) -> list
 
     found: dict[Ask, Result] = {}
     try:
-        for request, results in transport.send(dialect.requests(asks), read, lambda _: ()):
+        for request, results in transport.send(requests, read, split):
             if isinstance(results, Malformed):
                 raise Fails(str(results))
             found.update(zip(request.asks, results, strict=True))
@@ -333,7 +325,7 @@ def ask_all(transport: Transport, dialect: Dialect, asks: Sequence[Ask]) -> list
             raise
         denied = error if getattr(error, "status", 0) in DENIED else None
         raise Fails(str(error), denied) from None
-    return [found[ask] for ask in asks]
+    return found
 
 
 def refuse_strange(others: Sequence[float] | Floats, chain: Sequence[float] | Floats) -> None:
@@ -362,7 +354,7 @@ def near(one: Any, other: Any) -> bool:
 
 def apart(one: Any, other: Any) -> float:
     """How far log-probabilities lie apart at most."""
-    return float(max(abs(a - b) for a, b in zip(one, other, strict=True)))
+    return float(max((abs(a - b) for a, b in zip(one, other, strict=True)), default=0.0))
 
 
 def unlikely(tokens: LocalTokens, count: int) -> Ids:
@@ -376,15 +368,6 @@ def unlikely(tokens: LocalTokens, count: int) -> Ids:
         raise UsageError(f"the tokenizer {tokens.name} has too few words to try a server with")
     step = max(len(words) // count, 1)
     return tuple(words[::step][-count:])
-
-
-def spaced_apart(tokens: LocalTokens) -> Iterator[tuple[int, int]]:
-    """Tokens of one word, behind a space and not."""
-    plain = tokens.texts.plain
-    found = {text: id for id, text in enumerate(plain) if text and text.isalpha()}
-    for id, text in enumerate(plain):
-        if text and text[0] == " " and text[1:] in found:
-            yield id, found[text[1:]]
 
 
 def shown(values: Any) -> str:

@@ -15,12 +15,14 @@ from typing import Any
 from sonde.core.components import Components
 from sonde.core.errors import EndpointError, ServerError, UsageError
 from sonde.core.fingerprints import fingerprint
+from sonde.engine.prefixes import shared
 from sonde.http.failures import Refused
 from sonde.models.served import DIALECTS
 from sonde.models.served.asks import Ask, Kind, Written
-from sonde.models.served.dialect import About, Dialect, Setting, models_of
-from sonde.models.served.forcing import UNCHECKED, Fails, Tests, apart, ask_all, near, shown
+from sonde.models.served.dialect import About, Dialect, Request, Setting, models_of
+from sonde.models.served.forcing import Fails, Tests, apart, ask_all, shown
 from sonde.models.served.model import Found
+from sonde.models.served.spelling import check_tokenizer
 from sonde.models.served.tokens import LocalTokens
 from sonde.models.served.transport import Transport
 
@@ -89,11 +91,16 @@ class Witness:
                 f"the server is another than before ({_told(now)}, it was {_told(before)}); what "
                 "it answers does not belong to this run"
             )
-        for ask, known in self.trial.shown:
-            try:
-                (again,) = ask_all(self.transport, dialect, [ask])
-            except Fails as fails:
-                raise ServerError(f"the server does not answer as before: {fails}") from None
+
+        def one_by_one(request: Request) -> list[Request]:
+            return [part for ask in request.asks for part in dialect.requests([ask])]
+
+        asks = [ask for ask, _ in self.trial.shown]
+        try:
+            answers = ask_all(self.transport, dialect, asks, one_by_one)
+        except Fails as fails:
+            raise ServerError(f"the server does not answer as before: {fails}") from None
+        for again, (_, known) in zip(answers, self.trial.shown, strict=True):
             self._compare(again, known)
 
     def _compare(self, again: Any, known: Any) -> None:
@@ -102,7 +109,8 @@ class Witness:
         if isinstance(known, str):
             same, told, was, what = again == known, f"{again!r:.60}", f"{known!r:.60}", "tokenizer"
         elif isinstance(known, Written):
-            same, told, was = again.text == known.text, repr(again.text), repr(known.text)
+            same = self._wrote_alike(again, known)
+            told, was = (f"{each.text!r} ({shown(each.logps)})" for each in (again, known))
         else:
             same, told, was = apart(again, known) <= self.trial.steady, shown(again), shown(known)
         if not same:
@@ -110,6 +118,18 @@ class Witness:
                 f"the server gives {told} where it gave {was}: another {what} has come up; what it "
                 "answers does not belong to this run"
             )
+
+    def _wrote_alike(self, again: Written, known: Written) -> bool:
+        """Whether a text is the one of before, each token as likely.
+
+        Of a server that can be known again otherwise it may part where two tokens are as likely.
+        """
+        tokens = [each.ids or each.pieces for each in (again, known)]
+        common = shared(*tokens)
+        if again.text != known.text and (not self.trial.scores or common == len(tokens[1])):
+            return False
+        pairs = list(zip(again.logps, known.logps, strict=False))[: common + 1]
+        return all(abs(one - other) <= self.trial.steady for one, other in pairs)
 
 
 def about(dialect: Dialect, transport: Transport) -> About:
@@ -184,9 +204,8 @@ def tried(dialect: Dialect, transport: Transport, tokens: LocalTokens) -> Trial:
     if trial.scores:
         _compare_routes(trial, tests)
     if trial.can:
-        checked = tests.spell() if "spell" in dialect.can else UNCHECKED
-        trial.notes[CHECKED] = checked
-        trial.dialect = tests.batched() if "rate" in trial.can else tests.dialect
+        trial.notes[CHECKED] = check_tokenizer(tests)
+        trial.dialect = tests.batched(trial.can)
     trial.shown = tuple(tests.witness(trial.can))
     trial.steady = max(STEADY, 4 * tests.spread)
     if "write" in trial.can and tests.written is not None:
@@ -204,7 +223,7 @@ def tried(dialect: Dialect, transport: Transport, tokens: LocalTokens) -> Trial:
 def _compare_routes(trial: Trial, tests: Tests) -> None:
     """Leave out what two routes do not agree on; of three, the one that stands alone."""
     forced = tests.rated is not None and tests.nexts is not None
-    if forced and not near(tests.rated, tests.nexts):
+    if forced and not tests.agree(tests.rated, tests.nexts):
         raise ServerError(
             f"the server gives the same tokens {shown(tests.rated)} when they stand in a prompt "
             f"and {shown(tests.nexts)} when they follow one; its numbers cannot be trusted"
@@ -213,6 +232,8 @@ def _compare_routes(trial: Trial, tests: Tests) -> None:
     why = "its numbers come by one route alone, and nothing confirms them"
     try:
         if "write" in trial.can and tests.write_agrees(trial.can):
+            if forced:
+                tests.follow()
             return
     except Fails as fails:
         lost, why = lost | {"write"}, str(fails)
