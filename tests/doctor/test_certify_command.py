@@ -108,7 +108,7 @@ def test_half_precision_against_itself_is_not_asked_in_float32_too(
 
 
 def test_broken_ones_end_with_the_exit_code_of_models_and_keep_their_certificate(
-    sonde: Sonde, reference: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    sonde: Sonde, reference: Path, tmp_path: Path
 ) -> None:
     scaled = tiny.spoiled(tiny.llama(tmp_path / "scaled"), "lm_head", lambda t: t / 0.8)
     words = ("doctor", "-m", f"hf:{scaled}", "--against", f"hf:{reference}", *ASKED)
@@ -117,8 +117,13 @@ def test_broken_ones_end_with_the_exit_code_of_models_and_keep_their_certificate
     found = json.loads(done.out)["certificate"]
     assert found["verdict"] == "broken"
     assert "log-probabilities are scaled, as with a temperature of 0.80" in found["reasons"]
-    run = sonde("run", "lama", "-m", f"hf:{scaled}", *ASKED, "-o", tmp_path / "run", "--no-html")
-    assert run.code == 0 and "do not trust these numbers" in caplog.text
+    (kept,) = (tmp_path / "cache" / "certificates").glob("*.json")
+    asked = ("-m", f"hf:{scaled}", *ASKED, "-o", tmp_path / "run", "--no-html")
+    for verb in (("run", "lama"), ("sweep", "lama", "--over", "answer=score")):
+        sonde(*verb, *asked).refused(4, "do not trust these numbers", f"or remove {kept}, to run")
+        assert not (tmp_path / "run").exists()
+    kept.unlink()
+    assert sonde("run", "lama", *asked).code == 0
 
 
 def test_another_opening_is_named(sonde: Sonde, reference: Path, tmp_path: Path) -> None:

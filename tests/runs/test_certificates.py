@@ -26,6 +26,7 @@ from sonde.runs.filling import Made, Numbered
 from sonde.runs.run import Run, open_run, run
 from sonde.runs.shards import Effort
 from sonde.store.rows import Answering
+from sonde.store.runs import RunFolder
 from sonde.store.shards import shard_bytes
 from tests.command import Sonde, in_this_process
 from tests.written import two_relations
@@ -118,13 +119,32 @@ def test_a_model_that_others_compute_says_that_it_has_none(
     assert said in open_run(done.path).report().summary
 
 
-def test_a_broken_one_is_told_at_the_start(
-    model: Named, tmp_path: Path, caplog: pytest.LogCaptureFixture
+def test_a_model_whose_certificate_says_broken_is_not_asked(model: Named, tmp_path: Path) -> None:
+    bad = certificate(model.identity, verdict="broken", reasons=("shifted",))
+    (path,) = certificates.keep(bad)
+    with pytest.raises(CertificateError) as caught:
+        asked(model, tmp_path)
+    said = str(caught.value)
+    assert "broken beside hf:reference, do not trust these numbers (shifted)" in said
+    assert said.endswith(f"or remove {path}, to run without one") and "sonde doctor" in said
+    assert not (tmp_path / "run").exists()
+    path.unlink()
+    with pytest.raises(CertificateError, match="or leave out --certificate"):
+        asked(model, tmp_path, certificate=bad)
+    assert asked(model, tmp_path).manifest.certificate == {}
+
+
+def test_answers_of_which_a_certificate_says_later_that_they_are_broken_say_so(
+    model: Named, tmp_path: Path
 ) -> None:
-    certificates.keep(certificate(model.identity, verdict="broken", reasons=("shifted",)))
     done = asked(model, tmp_path)
-    assert "broken beside hf:reference, do not trust these numbers (shifted)" in caplog.text
-    assert "do not trust these numbers" in done.report().summary
+    certificates.keep(certificate(model.identity, verdict="broken", reasons=("shifted",)))
+    with pytest.raises(CertificateError, match="or give another folder with -o"):
+        asked(model, tmp_path)
+    asked_again = RunFolder(done.path).manifest().certificate
+    assert asked_again["verdict"] == "broken"
+    certificates.keep(certificate(model.identity, verdict="equal", reasons=()))
+    assert asked(model, tmp_path).manifest.certificate["verdict"] == "equal"
 
 
 def test_a_finished_run_is_given_its_certificate_by_the_same_command(

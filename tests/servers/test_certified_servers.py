@@ -11,11 +11,18 @@ from typing import Any
 import pytest
 
 from sonde import api
+from sonde.core.errors import CertificateError
+from sonde.data.format import open_dataset
+from sonde.models.options import LoadOptions
+from sonde.probes.lama.probe import Lama
+from sonde.runs.run import run as ask
 from tests import tiny
 from tests.command import Done, Sonde, in_this_process
 from tests.data.loopback import Reply
 from tests.servers.answering import Answering, Face, serving
 from tests.servers.llama import started, write_model
+from tests.servers.vllm_face import VllmFace
+from tests.written import many_shards
 
 ASKED = ("--relations", "P36", "--limit", "1")
 
@@ -108,6 +115,48 @@ def test_a_server_that_was_started_with_another_model_loses_its_certificate(
     assert "gives other numbers than when it was certified" in caplog.text
     assert "No certificate" in plain(shown)
     given.refused(4, "gives other numbers than when it was certified")
+
+
+@pytest.mark.parametrize("on", ["", "local:1"])
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_server_that_comes_back_with_other_numbers_than_certified_ends_the_run(
+    sonde: Sonde, folder: Path, tmp_path: Path, lost: bool, on: str
+) -> None:
+    """In half precision, by less than tells another model: only the certificate's prompt tells."""
+    face, half = VllmFace(Answering(folder)), Answering(folder)
+    half.model.half().float()
+    data = open_dataset(many_shards(tmp_path / "d", facts=12, objects=16))
+
+    def restarted(path: str, body: Any, reply: Reply) -> Reply:
+        if not any("subject 11" in face.answering.tokenizer.decode(ids) for ids in prompts(body)):
+            return reply
+        face.change, face.answering = None, half
+        return Reply(body='{"choices": [', reset=True) if lost else reply
+
+    load, out = LoadOptions(tokenizer=str(folder)), tmp_path / "run"
+    with serving(face) as address:
+        assert doctor(sonde, address, folder).code == 0
+        face.change = restarted
+        with pytest.raises(CertificateError, match="gives other numbers than when it was certif"):
+            ask(
+                Lama(answer="score"),
+                f"server:{address}",
+                data,
+                out,
+                on=on,
+                load=load,
+                shard_weight=64,
+            )
+        assert face.change is None
+        kept = len(list(out.glob("shards/*.parquet")))
+        assert kept < 3, "nothing of the shard that was under way"
+        with pytest.raises(CertificateError, match="gives other numbers than when it was certif"):
+            ask(Lama(answer="score"), f"server:{address}", data, out, load=load, shard_weight=64)
+
+
+def prompts(body: Any) -> list[Any]:
+    """What a server was asked."""
+    return body.get("prompt", []) if isinstance(body, dict) else []
 
 
 @pytest.mark.parametrize(

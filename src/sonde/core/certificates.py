@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from math import inf
-from typing import Any, Literal
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from sonde.core.abilities import Identity, identity_key
 from sonde.core.answers import Scored
@@ -102,6 +102,17 @@ class Recheck:
         pairs = zip(self.logps, logps, strict=True)
         gaps = (abs(a - b) for one, two in pairs for a, b in zip(one, two, strict=True))
         return all(gap <= self.tolerance for gap in gaps)  # of NaN that is false
+
+
+@runtime_checkable
+class Rechecks(Protocol):
+    """A model that another may take the place of while it is asked, and that looks for it."""
+
+    def recheck(self, known: Recheck | None) -> None:
+        """Ask a prompt again whenever answers are to be kept, and raise where they are not good.
+
+        None ends that.
+        """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

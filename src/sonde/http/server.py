@@ -60,12 +60,14 @@ class Server:
     """Answers requests, sooner or later; `failures` counts tries that came to nothing, by kind.
 
     `greet` is called, where it is set, once a lost server is back and after many things were
-    asked: it may ask whether this is still the same one, and raise if not.
+    asked: it may ask whether this is still the same one, and raise if not. `vouch` is called only
+    after many things were asked, when nothing else is under way.
     """
 
     def __init__(self, address: Address, client: Client, sleep: Sleep) -> None:
         self.address, self.failures = address, Counter[str]()
         self.greet: Callable[[], None] | None = None
+        self.vouch: Callable[[], None] | None = None
         self._client, self._sleep = client, sleep
         self._loop = asyncio.new_event_loop()
         threading.Thread(target=self._live, daemon=True, name="http").start()
@@ -117,7 +119,8 @@ class Server:
         used once all have come: only then is it sure that one server gave them.
         """
         yield from self._answers(calls, lambda call, value: read(call, _found(value)), split)
-        self._ask_who()  # another may have come up unseen: behind a proxy, or between two requests
+        # another may have come up unseen: behind a proxy, or between two requests
+        self._ask_who(self.greet, self.vouch)
 
     def wait_until_ready(self) -> None:
         """Return once the server is there and has loaded; refuses where it takes too long."""
@@ -189,7 +192,7 @@ class Server:
         else:
             self._run(self._sleep(backoff(self.address, sent.losses)))
         self._returned = time.monotonic()
-        self._ask_who()
+        self._ask_who(self.greet)
 
     def _wait_for_return(self, why: str) -> None:
         address, began, knocks = self.address, time.monotonic(), 0
@@ -200,13 +203,14 @@ class Server:
             knocks += 1
             self._run(self._sleep(min(backoff(address, knocks), KNOCK)))
 
-    def _ask_who(self) -> None:
+    def _ask_who(self, *checks: Callable[[], None] | None) -> None:
         """Have it checked that this is still the same server."""
-        if self.greet is None or self._greeting:
+        if self._greeting:
             return
         self._greeting = True
         try:
-            self.greet()
+            for check in filter(None, checks):
+                check()
         finally:
             self._greeting = False
 

@@ -8,14 +8,15 @@ manifest, so that a report can show it wherever the folder is taken.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from sonde.core.abilities import Identity, Model, Scores, deciding, identity_key
+from sonde.core.abilities import Model, Scores, deciding, identity_key
 from sonde.core.answers import Answer, Scored
-from sonde.core.certificates import Certificate, in_words, tabulated
+from sonde.core.certificates import Certificate, Rechecks, in_words, tabulated
 from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, StoreError, UsageError
 from sonde.core.files import whole
@@ -156,18 +157,45 @@ def unlike(found: Certificate, identity: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {then!r}, not {now!r}" for name, then, now in pairs if then != now)
 
 
-def attach(writer: Writer, identity: Identity, found: Certificate | None) -> None:
-    """Give a run its certificate; one that has none and needs it says so, and one that is bad."""
-    foreign = is_foreign(identity.name)
+@contextmanager
+def attached(writer: Writer, model: Model, found: Certificate | None) -> Iterator[None]:
+    """Give a run its certificate, and have what it knows asked again while the run goes on.
+
+    A run that has none and needs it says so; one that is bad is refused.
+    """
+    foreign = is_foreign(model.identity.name)
     if found is not None:
         # what is at an address now need not be what has answered
         writer.certify(found, later=foreign and bool(writer.folder.shards()))
     else:
         found = of_run(writer.folder.path, writer.folder.manifest())
+        if found is not None:
+            _recheck(model, found)
     if found is None and foreign:
         log.warning("%s", ABSENT)
-    elif found is not None and found.verdict == "broken":
-        log.warning("%s: %s", identity.name, in_words(found))
+    refuse_broken(found, writer.folder.path)
+    known = found and found.recheck
+    if known is None or not isinstance(model, Rechecks):
+        yield
+        return
+    model.recheck(known)
+    try:
+        yield
+    finally:
+        model.recheck(None)
+
+
+def refuse_broken(found: Certificate | None, run: Path | None = None) -> None:
+    """Refuse a model whose certificate says that it is broken; `run`: the folder that has it."""
+    if found is None or found.verdict != "broken":
+        return
+    file = place(found.model) if run is None else run / CERTIFICATE
+    if run is not None:
+        other = "give another folder with -o"
+    else:
+        other = f"remove {file}" if file.is_file() else "leave out --certificate"
+        other += ", to run without one"
+    raise CertificateError(f"{in_words(found)} Mend that and {AGAIN}; or {other}")
 
 
 def is_foreign(name: str) -> bool:

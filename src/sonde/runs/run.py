@@ -227,8 +227,12 @@ def _run(
     manifest = describe(probe, model, dataset, shard_weight)
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
-    with folder.writing(manifest) as writer:
-        certificates.attach(writer, model.identity, certificate)
+    if not folder.shards():  # those that are there are told what they are first
+        certificates.refuse_broken(certificate)
+    with (
+        folder.writing(manifest) as writer,
+        certificates.attached(writer, model, certificate),
+    ):
         batches = _settled(writer, model, much)
         cut = shards(blocks or asked(probe, model, dataset), shard_weight * batches.shards)
         watch = Watch(writer=writer, model=model, batches=batches)

@@ -23,7 +23,7 @@ from sonde.core.files import parsed, whole
 from sonde.core.notebook import html
 from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
-from sonde.runs.certificates import certified, find
+from sonde.runs.certificates import certified, find, refuse_broken
 from sonde.runs.overviews import sweep_overview
 from sonde.runs.run import Run, open_run, run
 from sonde.runs.shards import Progress
@@ -87,8 +87,9 @@ def sweep(
     grid = list(cells(probe, over))
     folder = Path(out)
     _refuse_foreign(folder, probe.name)
-    if certificate is not None:
-        certificate = find(model, certificate)
+    found = find(model, certificate)
+    refuse_broken(found)
+    certificate = found if certificate is not None else None
     folder.mkdir(parents=True, exist_ok=True)
     entries = {folder_name(values): dict(values) for values, _ in grid}
     body = {"probe": probe.name, "cells": entries}

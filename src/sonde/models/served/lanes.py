@@ -8,7 +8,7 @@ text begins most like it, so that a lane stays where its beginnings are. Knows t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, TypeVar
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from sonde.engine.prefixes import shared
 from sonde.models.served.dialect import Request
-from sonde.models.served.transport import Read, Split, Transport
+from sonde.models.served.transport import Read, Returns, Split, Transport
 
 T = TypeVar("T")
 
@@ -33,6 +33,11 @@ class Lanes:
     def look(self, path: str) -> Any:
         """What lies under a path."""
         return self.transport.look(path)
+
+    def vouch(self, check: Callable[[], None] | None) -> None:
+        """Have this called after every set of requests."""
+        if isinstance(self.transport, Returns):
+            self.transport.vouch(check)
 
     def send(
         self, requests: Iterable[Request], read: Read[T], split: Split

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
 
 from sonde.core.abilities import TEMPLATE, Ability, Identity, Named
 from sonde.core.answers import Generated, Sampled
+from sonde.core.certificates import Recheck
+from sonde.core.columns import one_by_one
 from sonde.core.costs import ShardCost
-from sonde.core.errors import ServerError
+from sonde.core.errors import CertificateError, ServerError
 from sonde.core.progress import advance, heard
 from sonde.core.prompts import Block, Generate, Prompt, Sample, Score
 from sonde.core.rated import RatedColumns
@@ -34,7 +36,7 @@ from sonde.models.served.asks import Ask, Draw, Floats, Kind, Result, Write, Wri
 from sonde.models.served.dialect import About, Dialect, Request
 from sonde.models.served.reading import Reading, Text, cheapest
 from sonde.models.served.tokens import LocalTokens, read_written
-from sonde.models.served.transport import Transport, Untaken
+from sonde.models.served.transport import Returns, Transport, Untaken
 
 UNLIMITED = 10**9
 """Tokens of a text, where nobody says how many a server takes."""
@@ -208,6 +210,22 @@ class Scoring(Served):
         counts = np.array([span.stop - span.start for span in spans], dtype=np.int64)
         after = np.array([span.end - span.stop for span in spans], dtype=np.int64)
         yield np.arange(len(prompts)), RatedColumns.scored(options, _joined(values), counts, after)
+
+
+    def recheck(self, known: Recheck | None) -> None:
+        """Have a prompt asked again after every set of requests; None ends that."""
+        if isinstance(self.transport, Returns):
+            self.transport.vouch(None if known is None else partial(self._check_again, known))
+
+    def _check_again(self, known: Recheck) -> None:
+        with heard(None):
+            ((_, answer),) = one_by_one(self.score([known.prompt]))
+        if not known.same(answer.logps):
+            raise CertificateError(
+                f"{self.identity.name} gives other numbers than when it was certified: another "
+                "model has come up, or it computes otherwise; what it answers does not belong to "
+                "this run"
+            )
 
 
 class Tracing(Served):

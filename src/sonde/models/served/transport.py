@@ -6,7 +6,7 @@ Knows nothing of what is asked.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from sonde.core.errors import EndpointError
 from sonde.http.failures import Failure, Refused
@@ -45,6 +45,14 @@ class Transport(Protocol):
         """Each request with what is read of its reply, in any order; all of them, or an error."""
 
 
+@runtime_checkable
+class Returns(Protocol):
+    """A transport to what may be lost and come back as another."""
+
+    def vouch(self, check: Callable[[], None] | None) -> None:
+        """Have this called after every set of requests; it raises where answers are not good."""
+
+
 class HttpTransport:
     """Carries requests over a network."""
 
@@ -59,6 +67,10 @@ class HttpTransport:
             if refused.status in ABSENT:
                 return None
             raise
+
+    def vouch(self, check: Callable[[], None] | None) -> None:
+        """Have this called after every set of requests."""
+        self.server.vouch = check
 
     def send(
         self, requests: Iterable[Request], read: Read[T], split: Split

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any
 
 from sonde.core.abilities import Identity, Named
+from sonde.core.certificates import Recheck
 from sonde.core.costs import Batches
 from sonde.core.errors import AbilityError, WorkerError
 from sonde.core.prompts import Prompts, called
@@ -91,6 +92,7 @@ class Crew(Named):
         self._hands: list[Hand] = []
         self._first: Ready | None = None
         self._said: set[str] = set()
+        self._again: Recheck | None = None
         try:
             for number in range(workers.count):
                 self._hands.append(self._start(number))
@@ -119,6 +121,10 @@ class Crew(Named):
         able = sum(hand.ready is not None for hand in self._hands)
         whole = counted(self.count, "worker", "workers")
         return whole if able == self.count else f"{able} of {whole}"
+
+    def recheck(self, known: Recheck | None) -> None:
+        """Have each worker ask its model this again, where that is behind a server."""
+        self._again = known
 
     def close(self) -> None:
         """End all workers."""
@@ -161,7 +167,8 @@ class Crew(Named):
                     dealing.give_back(found)
                     break
                 hand.tasks[number] = shard
-                self._tell(hand, Task(number=number, blocks=shard.blocks, tokens=tokens))
+                task = Task(number=number, blocks=shard.blocks, tokens=tokens, again=self._again)
+                self._tell(hand, task)
         return dealing.held > 0 or any(hand.tasks for hand in self._hands)
 
     def _take(self, hand: Hand, message: Answered, effort: Effort) -> None:

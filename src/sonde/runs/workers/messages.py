@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sonde.core.abilities import Ability, Converses, Identity
+from sonde.core.certificates import Recheck
 from sonde.core.costs import Batches
 from sonde.core.errors import SondeError
 from sonde.core.facts import Dataset
@@ -39,11 +40,15 @@ class Choose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """To a worker: answer a shard, with so many tokens at once for each kind of work."""
+    """To a worker: answer a shard, with so many tokens at once for each kind of work.
+
+    `again`: what a model behind a server is to be known again by, if anything.
+    """
 
     number: int
     blocks: tuple[Block, ...]
     tokens: Mapping[str, int]
+    again: Recheck | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

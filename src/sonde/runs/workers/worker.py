@@ -15,6 +15,7 @@ from threading import Lock, Thread
 from typing import Any
 
 from sonde.core.abilities import Batching, Lacks, Model, Prefetches, abilities
+from sonde.core.certificates import Recheck, Rechecks
 from sonde.core.errors import WorkerError
 from sonde.core.prompts import Prompts
 from sonde.core.threads import Behind
@@ -69,6 +70,7 @@ class Worker:
         self._coming: deque[Any] = deque()
         self._model: Model | None = None
         self._fixed: Mapping[str, int] = {}
+        self._again: Recheck | None = None
         self._told = 0.0
 
     @property
@@ -119,6 +121,9 @@ class Worker:
         if isinstance(self.model, Batching) and task.tokens != self._fixed:
             self.model.budgets.fix(task.tokens)
             self._fixed = task.tokens
+        if isinstance(self.model, Rechecks) and task.again != self._again:
+            self.model.recheck(task.again)
+            self._again = task.again
         shard = Prompts(blocks=task.blocks)
         effort = Effort(prompts=1, work=shard_work(shard), told=partial(self._going, task.number))
         effort.enter(shard)
