@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,8 +10,12 @@ import pytest
 
 from sonde.models.server import KEY
 from tests import tiny as worlds
-from tests.command import Sonde
+from tests.command import Done, Sonde
 from tests.servers.answering import Answering, Face, serving
+from tests.servers.faulty import HTML
+from tests.servers.odd_faces import Deaf, Short, Untold
+from tests.servers.sglang_face import SglangFace
+from tests.servers.vllm_face import VllmFace
 
 SECRET = "open-sesame"
 
@@ -94,6 +99,56 @@ def test_a_prompt_that_is_too_long_is_named_and_nothing_is_left(
     words = ("-m", f"server:{address}", "--tokenizer", folder, "-d", data, "--relations", "P36")
     done = sonde("run", "lama", *words, *wording, "-o", "run")
     done.refused(4, "tokens and the model takes 64", "fact 'P36:")
+    assert not Path("run").exists()
+
+
+def run_with(sonde: Sonde, face: Face, folder: Path, data: Path, *words: object) -> Done:
+    """A run of a model behind a server, into `run`."""
+    with serving(face) as address:
+        model = ("-m", f"server:{address}", "--tokenizer", folder)
+        return sonde("run", "lama", *model, "-d", data, "-o", "run", "--no-html", *words)
+
+
+@pytest.mark.parametrize("kind", [Face, VllmFace, SglangFace, Deaf])
+def test_another_tokenizer_than_the_servers_is_refused(
+    sonde: Sonde, folder: Path, data: Path, tmp_path: Path, kind: type[Face]
+) -> None:
+    other = worlds.renumbered(worlds.gpt2(tmp_path / "other"))
+    done = run_with(sonde, kind(Answering(folder, 64)), other, data)
+    done.refused(4, f"the tokenizer {other} is not ", "the server's", "give --tokenizer the folder")
+    assert not Path("run").exists()
+
+
+def test_a_server_that_cuts_prompts_in_silence_is_refused(
+    sonde: Sonde, folder: Path, data: Path
+) -> None:
+    answering = Answering(folder, 128)
+    done = run_with(sonde, Untold(answering), folder, data)
+    done.refused(4, "does not say in usage.prompt_tokens how many tokens it read")
+    assert not Path("run").exists()
+    wording = ("--relations", "P36", "--wording", f"P36={'Of all that is far away, ' * 3}[X], [Y].")
+    done = run_with(sonde, Short(answering), folder, data, *wording)
+    assert re.search(r"prompt has \d+ tokens where \d+ were sent: it was cut", done.refused(4))
+    assert not Path("run").exists()
+
+
+def test_an_address_that_answers_html_is_named(sonde: Sonde, folder: Path, data: Path) -> None:
+    page = Face(Answering(folder, 64), change=lambda path, body, reply: HTML)
+    done = run_with(sonde, page, folder, data)
+    done.refused(2, "has no list of models (/v1/models); check the address")
+    done = run_with(sonde, page, folder, data, "--served-model", "tiny")
+    done.refused(4, "gave no JSON but '<html>", "check the address")
+    assert not Path("run").exists()
+
+
+def test_a_server_that_cannot_score_names_the_probes_that_it_can_serve(
+    sonde: Sonde, folder: Path, data: Path
+) -> None:
+    done = run_with(sonde, Deaf(Answering(folder, 64)), folder, data)
+    said = done.refused(4, "needs a model that can", "Why it is not able to score: ")
+    served = said.partition("Probes that it can serve: ")[2]
+    assert served and "lama" not in served.split(",")
+    assert not Path("run").exists()
 
 
 @pytest.mark.parametrize("verb", [("run", "lama"), ("plan", "lama"), ("doctor",)])

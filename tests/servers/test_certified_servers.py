@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import count
 from math import sin
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,21 @@ def test_a_server_that_changes_its_numbers_is_found_out(
     found = json.loads(done.out)["certificate"]
     assert found["verdict"] == verdict and reason in " ".join(found["reasons"])
     assert done.code == (4 if verdict == "broken" else 0)
+
+
+def test_numbers_that_depend_on_the_order_of_questions_are_told_by_the_certificate(
+    sonde: Sonde, folder: Path
+) -> None:
+    """Every third number is 0.004 nats lower; a run cannot see it, since each reply is sound."""
+    asked = count()
+    moved = changed(lambda logp: logp - 0.004 * (next(asked) % 3 == 0))
+    with serving(Face(Answering(folder), change=moved)) as address:
+        done = doctor(sonde, address, folder, "--json")
+    found = json.loads(done.out)["certificate"]
+    said = " ".join(found["reasons"])
+    assert found["verdict"] == "other numerics"
+    done.refused(4, "1 fault (asked again)")
+    assert "asked backwards, it gives a token up to 0.004 nats more or less" in said
 
 
 def test_llama_cpps_own_server_is_equal_to_the_folder(sonde: Sonde, tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ from sonde.core.prompts import Generate, Sample
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.served import tokens
+from sonde.models.served.model import served_model
 from tests import tiny as worlds
 from tests.data.loopback import Reply, Request, listening
 from tests.servers.agreement import NEAR, rows, write
@@ -383,7 +384,23 @@ def test_a_shorter_list_of_ids_than_known_is_told(world: World) -> None:
     assert said == "" or "at most 1 token ids" in said
 
 
-@pytest.mark.parametrize("world", ["plain", "vllm"], indirect=True)
+@pytest.mark.parametrize("world", ["vllm"], indirect=True)
+def test_more_options_than_a_list_of_ids_holds_are_asked_for_in_parts(world: World) -> None:
+    pieces = {
+        text.strip() for text in world.model.tokens.texts.plain if text and text.isprintable()
+    }
+    prompts = [score(LONG + "It is ", tuple(sorted(pieces - {""})))]
+    (nodes,), sent = rows(world.model.score(prompts), prompts), world.server.behind.seen  # type: ignore[union-attr]
+    lists = [body["logprob_token_ids"] for _, body in sent if "logprob_token_ids" in body]
+    assert max(map(len, lists)) == 128 < len(pieces)
+    texts = replace(world.model.found, can=frozenset({"rate"}))
+    alone = served_model(texts, world.model.dialect, world.model.transport, world.model.tokens)
+    (whole,) = rows(alone.score(prompts), prompts)  # type: ignore[attr-defined]
+    assert nodes.options == whole.options
+    assert_same([x for row in nodes.logps for x in row], [x for row in whole.logps for x in row])
+
+
+@pytest.mark.parametrize("world", ["plain", "vllm", "sglang"], indirect=True)
 def test_a_seed_that_is_not_heeded_is_in_the_manifest(world: World) -> None:
     with loaded(world, WRONG["seed ignored"]) as model:
         assert "does not heed its seed" in model.identity.details["sampling"]

@@ -26,6 +26,7 @@ from tests.command import files, process, ran
 from tests.data.loopback import Reply
 from tests.servers.agreement import SCORED, WRITTEN
 from tests.servers.answering import Answering, Face, serving
+from tests.servers.odd_faces import Deaf
 from tests.servers.sglang_face import SglangFace
 from tests.servers.vllm_face import VllmFace
 from tests.written import many_shards
@@ -131,18 +132,19 @@ def much_like(folder: Path, made: Path) -> Path:
     return worlds.spoiled(Path(copytree(folder, made)), "c_attn.weight", lambda t: t * 1.1)
 
 
+@pytest.mark.parametrize("kind", [Face, VllmFace, SglangFace])
 @pytest.mark.parametrize("near", [False, True])
 def test_another_model_at_the_same_address_is_noticed(
-    folder: Path, data: Dataset, tmp_path: Path, near: bool
+    folder: Path, data: Dataset, tmp_path: Path, near: bool, kind: type[Face]
 ) -> None:
     made = much_like(folder, tmp_path / "o") if near else worlds.gpt2(tmp_path / "o", seed=1)
     other = Answering(made, 64)
     with ExitStack() as stack, ExitStack() as later:
-        address = stack.enter_context(serving(Face(Answering(folder, 64))))
+        address = stack.enter_context(serving(kind(Answering(folder, 64))))
 
         def restart() -> None:
             stack.close()
-            later.enter_context(serving(Face(other), int(address.rpartition(":")[2])))
+            later.enter_context(serving(kind(other), int(address.rpartition(":")[2])))
 
         with pytest.raises(ServerError) as told:
             ask(address, folder, data, tmp_path / "run", once(restart))
@@ -165,13 +167,6 @@ def test_another_tokenizer_at_the_same_address_is_noticed(
         told = "another tokenizer has come up|does not answer as before|which is '.*' here"
         with pytest.raises((ServerError, EndpointError), match=told):
             list(model.generate(WRITTEN[:1]))
-
-
-class Deaf(Face):
-    """It tells nothing of a prompt, only of what it writes."""
-
-    def choice(self, index: int, ids: list[int], body: dict[str, Any], number: int) -> Any:
-        return super().choice(index, ids, {**body, "echo": False}, number)
 
 
 def test_another_model_that_only_writes_is_noticed(folder: Path, tmp_path: Path) -> None:

@@ -35,6 +35,7 @@ from tests import tiny as worlds
 from tests.data.loopback import Reply
 from tests.servers.agreement import DRAWN, SCORED, assert_agrees, assert_same, rows
 from tests.servers.answering import Answering, Face, refusal, serving
+from tests.servers.odd_faces import Deaf, Short, Untold
 from tests.tiny import score
 
 
@@ -176,14 +177,34 @@ def test_a_model_that_is_not_served_is_refused(answering: Answering, folder: Pat
     assert said == "--served-model large: the server has no such model; it has tiny"
 
 
+class Taking(Face):
+    """It takes every name for that of its model."""
+
+    def completions(self, body: dict[str, Any]) -> Any:
+        return super().completions({**body, "model": self.served})
+
+
 def test_a_model_that_is_not_served_is_refused_also_where_every_name_is_taken(
     answering: Answering, folder: Path
 ) -> None:
-    class Taking(Face):
-        def completions(self, body: dict[str, Any]) -> Any:
-            return Face.completions(self, {**body, "model": self.served})
-
     assert "no such model" in refused(Taking(answering), folder, ServerError, served_model="large")
+
+
+def unlisted(path: str, body: dict[str, Any], reply: Reply) -> Reply:
+    """A server that shows no list of models."""
+    return refusal(404, "Not Found") if path == "/v1/models" else reply
+
+
+def test_a_name_that_nothing_confirms_is_told_where_a_server_shows_no_list(
+    answering: Answering, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with served(Taking(answering, change=unlisted), folder, served_model="large") as model:
+        assert model.identity.details["served name"].startswith("not confirmed: ")
+    assert "answers to any name: that it serves 'large' is not known" in caplog.text
+    with served(Face(answering, change=unlisted), folder, served_model="tiny") as model:
+        assert "served name" not in model.identity.details
+    said = refused(Face(answering, change=unlisted), folder, ServerError, served_model="large")
+    assert "The model `large` does not exist." in said
 
 
 def test_a_server_that_is_loading_is_waited_for(
@@ -241,13 +262,6 @@ def test_a_text_that_is_too_long_is_refused_naming_its_fact(
         list(model.score([score("Paris is " * 60, ("Paris", "Oslo"))]))
 
 
-class Deaf(Face):
-    """It tells the log-probabilities of what it writes, and passes over `echo`."""
-
-    def choice(self, index: int, ids: list[int], body: dict[str, Any], number: int) -> Any:
-        return super().choice(index, ids, {**body, "echo": False}, number)
-
-
 def test_a_server_that_tells_only_what_it_writes_says_so_and_what_it_can_serve(
     answering: Answering, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -302,15 +316,6 @@ def test_an_address_without_a_list_of_models_is_named(answering: Answering, fold
     assert said.startswith("http://127.0.0.1:") and "no list of models (/v1/models)" in said
 
 
-class Short(Face):
-    """It keeps the end of a prompt that is longer than it takes, and says nothing."""
-
-    def completions(self, body: dict[str, Any]) -> Any:
-        cut = [ids[-40:] for ids in body["prompt"]] if isinstance(body["prompt"][0], list) else ...
-        prompts = body["prompt"][-40:] if cut is ... else cut
-        return super().completions({**body, "prompt": prompts})
-
-
 def test_a_prompt_that_was_cut_is_no_answer(
     answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,15 +344,6 @@ def test_a_server_that_writes_after_a_cut_prompt_is_found_out(
     with served(Forgetful(answering), folder) as model:
         assert "generate" not in abilities(model)
         assert "it is cut" in model.lacks()["generate"]
-
-
-class Untold(Face):
-    """It keeps the last forty tokens of a prompt and does not tell how many it read."""
-
-    def completions(self, body: dict[str, Any]) -> Any:
-        prompt = body["prompt"]
-        cut = [ids[-40:] for ids in prompt] if isinstance(prompt[0], list) else prompt[-40:]
-        return {**super().completions({**body, "prompt": cut}), "usage": None}
 
 
 def test_a_server_that_does_not_tell_how_much_it_read_is_not_let_write(

@@ -16,6 +16,7 @@ from sonde.models.options import LoadOptions
 from tests import tiny as worlds
 from tests.data.loopback import Reply
 from tests.servers.answering import Answering, Body, Face, refusal, serving
+from tests.servers.odd_faces import Deaf, Silent
 from tests.servers.vllm_face import VllmFace
 
 
@@ -38,20 +39,6 @@ def answering(folder: Path) -> Answering:
 def proxied(path: str, body: Body, reply: Reply) -> Reply:
     """A proxy that shows only what begins with /v1."""
     return reply if path.startswith("/v1/") else refusal(404, "Not Found")
-
-
-class Deaf(Face):
-    """It tells the log-probabilities of what it writes, and passes over `echo`."""
-
-    def choice(self, index: int, ids: list[int], body: Body, number: int) -> Any:
-        return super().choice(index, ids, {**body, "echo": False}, number)
-
-
-class Silent(Face):
-    """It writes, and tells nothing else."""
-
-    def choice(self, index: int, ids: list[int], body: Body, number: int) -> Any:
-        return super().choice(index, ids, {**body, "echo": False, "logprobs": None}, number)
 
 
 class Textless(VllmFace):

@@ -68,7 +68,7 @@ class ServerScheme:
         from sonde.models.served.model import served_model
         from sonde.models.served.tokens import read_tokens
         from sonde.models.served.transport import HttpTransport
-        from sonde.models.served.trials import Witness, find
+        from sonde.models.served.trials import NAMED, Witness, find
 
         tokens = read_tokens(options.tokenizer, options, f"server:{address.shown}")
         # a dialect that is not the server's fails, and need not fail often
@@ -87,6 +87,12 @@ class ServerScheme:
         sent = Lanes(transport, address.concurrency) if slots else transport
         model = served_model(trial.found(address.shown), trial.dialect, sent, tokens)
         weakref.finalize(model, stack.close)
+        if NAMED in trial.notes:
+            log.warning(
+                "%s lists no models and answers to any name: that it serves %r is not known",
+                model.identity.name,
+                options.served_model,
+            )
         for ability, why in model.lacks().items():
             log.warning("%s cannot %s: %s", model.identity.name, ability, why)
         return model

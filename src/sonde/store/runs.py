@@ -30,7 +30,7 @@ from sonde.core.answers import Answered
 from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers
 from sonde.core.costs import Batches
-from sonde.core.errors import CorruptShard, NotFinite, StoreError
+from sonde.core.errors import CorruptShard, ModelError, NotFinite, StoreError
 from sonde.core.files import (
     PARTIAL,
     add_line,
@@ -231,7 +231,11 @@ class RunFolder:
 
     @contextmanager
     def writing(self, manifest: Manifest) -> Iterator[Writer]:
-        """Open the folder for this run and no other, alone, making it where it is missing."""
+        """Open the folder for this run and no other, alone, making it where it is missing.
+
+        One that was made for a model which then answers nothing goes again.
+        """
+        made = not self.path.exists()
         with explain_os_errors(self.path):
             self._refuse_foreign()
             (self.path / "shards").mkdir(parents=True, exist_ok=True)
@@ -244,7 +248,12 @@ class RunFolder:
             with explain_os_errors(self.path):
                 self._sweep()
                 self._admit(manifest)
-            yield Writer(self)
+            try:
+                yield Writer(self)
+            except ModelError:
+                if made and not self.shards():
+                    shutil.rmtree(self.path, ignore_errors=True)
+                raise
 
     def _refuse_foreign(self) -> None:
         """Refuse a folder that holds anything but a run, before touching it."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sonde.core.components import Components
@@ -34,7 +34,10 @@ STEADY = 0.02
 With other texts in between, llama.cpp's flash attention moves it by 0.004.
 """
 
-CHECKED = "tokenizer checked by"
+CHECKED, NAMED = "tokenizer checked by", "served name"
+
+NOBODY = "sonde-asks-whether-any-name-is-taken"
+"""A name that no model has."""
 
 
 @dataclass(slots=True)
@@ -163,7 +166,19 @@ def find(transport: Transport, tokens: LocalTokens, model: str, where: str = "th
         reasons = "; ".join(f"{t.dialect.name}: {next(iter(t.why.values()))}" for t in found)
         raise ServerError(f"this server speaks none of the dialects that sonde knows ({reasons})")
     best.about = about(best.dialect, transport)
+    if not models_of(listed) and takes_any_name(best, transport):
+        best.notes[NAMED] = "not confirmed: the server lists no models and answers to any name"
     return best
+
+
+def takes_any_name(trial: Trial, transport: Transport) -> bool:
+    """Whether a server answers also as a model that nobody has."""
+    kind: Any = type(trial.dialect)
+    other = kind(replace(trial.dialect.setting, model=NOBODY))
+    try:
+        return bool(ask_all(transport, other, [ask for ask, _ in trial.shown[-1:]]))
+    except Fails:
+        return False
 
 
 def served_name(listed: Any, model: str, where: str = "the server") -> str:
