@@ -8,7 +8,9 @@ transport       `PASSING`, `test_an_answer_that_does_not_come_to_an_end_is_given
 prompt cut      test_server_scheme.py: more than is told, told wrongly, not told, spaces lost
 a wrong model   accepted: test_server_scheme.py
 noise, a temperature in all numbers     test_certified_servers.py: no broken server, other numerics
-bad input       test_server_scheme.py: address, key, name, tokenizer, a text that is too long
+a tokenizer     that is not the server's, however little it tells: test_tokenizers.py
+bad input       test_server_scheme.py: address, key, name, tokenizer, a text that is too long; their
+                exit codes, and that nothing is left: tests/cli/test_server_command.py
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class MissingExtra(ModelError):
 
 
 class CertificateError(ModelError):
-    """A certificate was changed, or the model gives other numbers than when it was certified."""
+    """A certificate was changed or says broken, or its model gives other numbers by now."""
 
 
 class EndpointError(ModelError):
