@@ -174,7 +174,7 @@ def attached(writer: Writer, model: Model, found: Certificate | None) -> Iterato
     if found is None and foreign:
         log.warning("%s", ABSENT)
     refuse_broken(found, writer.folder.path)
-    known = found and found.recheck
+    known = None if found is None else found.recheck
     if known is None or not isinstance(model, Rechecks):
         yield
         return

@@ -227,8 +227,9 @@ def _run(
     manifest = describe(probe, model, dataset, shard_weight)
     path = Path(out) if out is not None else default_folder(manifest)
     folder = RunFolder(path)
-    if not folder.shards():  # those that are there are told what they are first
-        certificates.refuse_broken(certificate)
+    with explain_os_errors(path):
+        if not folder.shards():  # those that are there are told what they are first
+            certificates.refuse_broken(certificate)
     with (
         folder.writing(manifest) as writer,
         certificates.attached(writer, model, certificate),

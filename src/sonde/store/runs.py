@@ -235,8 +235,8 @@ class RunFolder:
 
         One that was made for a model which then answers nothing goes again.
         """
-        made = not self.path.exists()
         with explain_os_errors(self.path):
+            made = not self.path.exists()
             self._refuse_foreign()
             (self.path / "shards").mkdir(parents=True, exist_ok=True)
             lock = take_lock(

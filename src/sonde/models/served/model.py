@@ -211,7 +211,6 @@ class Scoring(Served):
         after = np.array([span.end - span.stop for span in spans], dtype=np.int64)
         yield np.arange(len(prompts)), RatedColumns.scored(options, _joined(values), counts, after)
 
-
     def recheck(self, known: Recheck | None) -> None:
         """Have a prompt asked again after every set of requests; None ends that."""
         if isinstance(self.transport, Returns):
