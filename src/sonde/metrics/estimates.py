@@ -89,12 +89,15 @@ class Sample:
         return np.unique(np.asarray(self.clusters), return_inverse=True)[1]
 
 
-def draws_of(samples: Sequence[Sample], seed: int) -> list[Floats]:
-    """The means of samples of the same clusters, which are resampled alike."""
+def draws_of(samples: Sequence[Sample], seed: int, *, once: bool = False) -> list[Floats]:
+    """The means of samples of the same clusters, which are resampled alike.
+
+    `once`: nothing else is resampled as they are.
+    """
     index = samples[0].cluster_numbers()
     sums = [np.bincount(index, weights=sample.differences()) for sample in samples]
     sizes: Floats = np.bincount(index).astype(np.float64)
-    drawn = resampled_means(np.column_stack(sums), sizes, np.random.default_rng(seed))
+    drawn = resampled_means(np.column_stack(sums), sizes, np.random.default_rng(seed), once=once)
     return list(drawn.T)
 
 
@@ -311,7 +314,8 @@ def resampled_together(
 
     def draw(of: tuple[tuple[str, bytes], list[Resampled]]) -> None:
         (name, _), members = of
-        drawn = draws_of([number.samples[name] for number in members], draw_key(seed, name))
+        samples = [number.samples[name] for number in members]
+        drawn = draws_of(samples, draw_key(seed, name), once=len(members) == 1)
         for number, draws in zip(members, drawn, strict=True):
             number._drawn[name] = draws
 
