@@ -208,10 +208,11 @@ class Kept:
     _whole: bool = False
     _some: bool = False
 
-    def once(self) -> Iterator[Answers]:
-        """The answers as they are read, kept up to so many bytes."""
+    def once(self, begun: Iterable[Answers] | None = None) -> Iterator[Answers]:
+        """The answers as they are read, or as a reading that has begun gives them; kept up to so
+        many bytes."""
         size, whole, some = 0, True, bool(self.facts)
-        for block in self.read():
+        for block in self.read() if begun is None else begun:
             if whole or some:
                 self._blocks.append(block if whole else self._about(block))
                 size += _size(self._blocks[-1])

@@ -29,22 +29,23 @@ def side_by_side(make: Callable[[Item], Made], items: Iterable[Item]) -> list[Ma
         return list(threads.map(make, every))
 
 
-def prefetch(items: Iterator[Item]) -> Iterator[Item]:
-    """The same items, each made on another thread while the one before it is used, the first now.
+def prefetch(items: Iterator[Item], ahead: int = 1) -> Iterator[Item]:
+    """The same items, made on another thread while others are used: so many ahead, the first now.
 
     >>> list(prefetch(iter("abc")))
     ['a', 'b', 'c']
     """
     thread = ThreadPoolExecutor(1, "ahead")
-    return _prefetched(thread, items, thread.submit(next, items, _END))
+    coming = deque(thread.submit(next, items, _END) for _ in range(ahead))
+    return _prefetched(thread, items, coming)
 
 
 def _prefetched(
-    thread: ThreadPoolExecutor, items: Iterator[Item], coming: Future[object]
+    thread: ThreadPoolExecutor, items: Iterator[Item], coming: deque[Future[object]]
 ) -> Iterator[Item]:
     with thread:
-        while (item := coming.result()) is not _END:
-            coming = thread.submit(next, items, _END)
+        while (item := coming.popleft().result()) is not _END:
+            coming.append(thread.submit(next, items, _END))
             yield item  # type: ignore[misc]
 
 

@@ -53,6 +53,9 @@ log = logging.getLogger(__name__)
 KEPT = 2**27
 """Bytes of prompts that are kept from counting them; more are asked twice."""
 
+AHEAD = 4
+"""Shards that are read before they are used."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Run:
@@ -72,10 +75,13 @@ class Run:
         return html(overview(self.path, self.manifest))
 
     def answers(self) -> Iterator[Answers]:
-        """Every block of answered prompts, a shard read while the one before it is used."""
+        """Every block of answered prompts; the first shards are read from now on, others while
+        those before them are used."""
         folder = RunFolder(self.path)
-        read = prefetch(folder.shard_answers())
-        yield from chain.from_iterable(told(read, f"reading {self.path}", folder.finished().shards))
+        return self._told(prefetch(folder.shard_answers(), AHEAD), folder.finished().shards)
+
+    def _told(self, read: Iterator[list[Answers]], shards: int) -> Iterator[Answers]:
+        yield from chain.from_iterable(told(read, f"reading {self.path}", shards))
         begin("working out the numbers")
 
     def answered(self) -> Iterator[Answered]:
@@ -120,9 +126,10 @@ class Run:
         """Compute every number from the stored answers, read as the run says or as given here."""
         from sonde.analysis.readings import advise_chat, looked_at, read_further
 
+        begun = self.answers()  # shards are read while facts are
         dataset, probe = self.dataset(), self.probe(reading)
         answers = Kept(self.answers, looked_at(dataset))
-        report = probe.read(dataset, answers.once())
+        report = probe.read(dataset, answers.once(begun))
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         report = certificates.certified(report, self.path, self.manifest)
         report = advise_chat(report, self.manifest.model)
