@@ -7,7 +7,7 @@ facts of the same relations under the same templates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Literal
@@ -18,7 +18,7 @@ from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, Sample
 from sonde.metrics.judged import Block, Bools, Floats, Grid, Ints, Judged, around, stream
 from sonde.stats.distributions import drawn, independent, range_interval, successes, summed
-from sonde.stats.intervals import DRAWS, resampled_sums
+from sonde.stats.intervals import DRAWS, resampled_at_once, resampled_sums
 
 Draw = Literal["relation", "pair"]
 
@@ -100,11 +100,15 @@ class RelationSpread:
 
 def relation_spread(block: Block, draw: Draw, seed: int = 0) -> RelationSpread:
     """How far the number of right pairs of a relation moves."""
+    name = str(block.relation)
+    return resampled_at_once([spreading(block, draw)], lambda: stream(seed, name))[0]
+
+
+def spreading(block: Block, draw: Draw) -> Generator[Floats, Floats, RelationSpread]:
+    """The same for `resampled_at_once`, by which other numbers of the relation are summed too."""
     rates = _filled(block) if draw == "relation" else block.of_pairs[:, None]
     within = rates * (1 - rates)
-    sums = resampled_sums(
-        np.hstack([rates, within.mean(axis=1, keepdims=True)]), stream(seed, str(block.relation))
-    )
+    sums = yield np.hstack([rates, within.mean(axis=1, keepdims=True)])
     return RelationSpread(
         choices=int(_choices(block, draw).max()),
         distribution=successes(rates) if draw == "relation" else independent(rates[:, 0]),

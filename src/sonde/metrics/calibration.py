@@ -3,7 +3,7 @@ know what is asked. Knows numbers alone, no prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -35,6 +35,39 @@ class Calibration:
     bins: tuple[Bin, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cut:
+    """Prompts in bins, with the sum of each bin's gaps.
+
+    columns [pairs, bins + 1]: what each pair adds to these sums, and how many prompts it has.
+    """
+
+    bins: tuple[Bin, ...]
+    gaps: Floats
+    prompts: int
+    columns: Floats
+
+    @property
+    def asked(self) -> Ints:
+        """The pairs that have a prompt."""
+        return np.flatnonzero(self.columns[:, -1])
+
+    def summing(self, pairs: Ints) -> Generator[Floats, Floats, Floats]:
+        """The columns of some pairs for `resampled_at_once`."""
+        return (yield self.columns[pairs])
+
+    def calibration(self, drawn: Floats) -> Calibration:
+        """How far confidence is from accuracy; `drawn`: sums of the columns, [draws, bins + 1]."""
+        gaps, prompts, n = drawn[:, :-1], drawn[:, -1], self.prompts
+        ece = float(np.abs(self.gaps).sum()) / n
+        draws = np.abs(gaps).sum(axis=1) / prompts
+        return Calibration(
+            overconf=around(float(self.gaps.sum()) / n, gaps.sum(axis=1) / prompts, n=n),
+            ece=around(ece, np.clip(draws - draws.mean() + ece, 0.0, 1.0), n=n),
+            bins=self.bins,
+        )
+
+
 def calibration(
     confidence: Floats,
     right: Bools,
@@ -54,6 +87,12 @@ def calibration(
     `relations` tells that of each pair. The bins stay as they were cut, and the interval of `ece`,
     which resampling can only raise, is moved so that its mean is the value.
     """
+    of = cut(confidence, right, pair, bins)
+    return None if of is None else of.calibration(_resampled_gaps(of, relations, seed))
+
+
+def cut(confidence: Floats, right: Bools, pair: Ints, bins: int = 10) -> Cut | None:
+    """What `calibration` resamples."""
     count = len(confidence) - int(np.isnan(confidence).sum())
     if not count:
         return None
@@ -63,19 +102,13 @@ def calibration(
     sizes = [len(part) for part in np.array_split(given, min(bins, count))]
     parts = [slice(end - size, end) for size, end in zip(sizes, np.cumsum(sizes), strict=True)]
     evened = _evened(given, judged)
-    cut = tuple(_bin(given[part], evened[part]) for part in parts)
+    made = tuple(_bin(given[part], evened[part]) for part in parts)
     gaps = np.array([(given[part] - evened[part]).sum() for part in parts])
     del evened
     # as judged, not evened: what is shared among pairs would not vary between them
     sums = [np.bincount(of_pair[p], given[p] - judged[p], int(pair.max()) + 1) for p in parts]
-    drawn, prompts = _resampled_gaps(np.column_stack(sums), np.bincount(of_pair), relations, seed)
-    ece = float(np.abs(gaps).sum()) / count
-    draws = np.abs(drawn).sum(axis=1) / prompts
-    return Calibration(
-        overconf=around(float(gaps.sum()) / count, drawn.sum(axis=1) / prompts, n=count),
-        ece=around(ece, np.clip(draws - draws.mean() + ece, 0.0, 1.0), n=count),
-        bins=cut,
-    )
+    columns = np.column_stack([*sums, np.bincount(of_pair, minlength=len(sums[0]))])
+    return Cut(bins=made, gaps=gaps, prompts=count, columns=columns)
 
 
 def expected_calibration_error(confidence: Floats, right: Bools, bins: int = 10) -> float:
@@ -152,27 +185,18 @@ def _evened(confidence: Floats, right: Bools) -> Floats:
     return np.repeat(np.add.reduceat(right, first, dtype=np.int64) / sizes, sizes)
 
 
-def _resampled_gaps(
-    sums: Floats, sizes: Ints, relations: Ints | None, seed: int
-) -> tuple[Floats, Floats]:
-    """Sums of each bin's gaps when pairs are resampled, [draws, bins], and of prompts; [draws].
-
-    sums [pairs, bins] and number of prompts [pairs] of those that were asked.
-    """
-    asked = np.flatnonzero(sizes)
-    values = np.column_stack([sums[asked], sizes[asked]])
+def _resampled_gaps(of: Cut, relations: Ints | None, seed: int) -> Floats:
+    """Sums of the columns when pairs that were asked are resampled; [draws, bins + 1]."""
+    asked = of.asked
+    values = of.columns[asked]
     if relations is None:
-        drawn = resampled_sums(values, stream(seed, "calibration"))
-    else:
-        owners = relations[asked]
-        each = side_by_side(
-            lambda relation: resampled_sums(
-                values[owners == relation], stream(seed, str(relation))
-            ),
-            np.unique(owners).tolist(),
-        )
-        drawn = np.sum(each, axis=0)
-    return drawn[:, :-1], drawn[:, -1]
+        return resampled_sums(values, stream(seed, "calibration"))
+    owners = relations[asked]
+    each = side_by_side(
+        lambda relation: resampled_sums(values[owners == relation], stream(seed, str(relation))),
+        np.unique(owners).tolist(),
+    )
+    return np.asarray(np.sum(each, axis=0))
 
 
 def _bin(confidence: Floats, judged: Floats) -> Bin:

@@ -8,10 +8,10 @@ and found again by the state of the stream.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from math import inf, sqrt
 from threading import Lock
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from sonde.stats.distributions import Z, chi_square, student_reach
 Counts = NDArray[np.unsignedinteger]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Made = TypeVar("Made")
 
 ROUNDING = 1e-12
 DRAWS = 2000
@@ -54,6 +55,27 @@ def resampled_sums(
         return np.concatenate([column.take(part) @ ones for part in picks])[:, None]
     parts = (part for times in times_drawn(len(values), rng, draws) for part in _few(times))
     return np.concatenate([part.astype(np.float64) @ values for part in parts])
+
+
+def resampled_at_once(
+    asking: Sequence[Generator[Floats, Floats, Made]], stream: Callable[[], np.random.Generator]
+) -> list[Made]:
+    """What each of several makes of its sums: it yields columns and is sent `resampled_sums`.
+
+    Those with as many rows are summed by one product.
+    """
+    columns = [next(each) for each in asking]
+    made: dict[int, Made] = {}
+    for rows in dict.fromkeys(map(len, columns)):
+        own = [i for i, column in enumerate(columns) if len(column) == rows]
+        sums = resampled_sums(np.hstack([columns[i] for i in own]), stream())
+        ends = np.cumsum([columns[i].shape[1] for i in own])[:-1]
+        for i, part in zip(own, np.split(sums, ends, axis=1), strict=True):
+            try:
+                asking[i].send(part)
+            except StopIteration as end:
+                made[i] = end.value
+    return [made[i] for i in range(len(asking))]
 
 
 def resampled_rates(table: Floats, owners: NDArray[np.int64], rng: np.random.Generator) -> Floats:

@@ -7,10 +7,10 @@ their relation, the same draws for every number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -23,12 +23,12 @@ from sonde.metrics.accuracy import (
     covered,
     manual_rank,
     manual_rank_by_chance,
-    relation_spread,
     right_shares,
+    spreading,
     worst_best_mean,
 )
 from sonde.metrics.accuracy import fluctuation as fluctuates
-from sonde.metrics.calibration import Bin, calibration
+from sonde.metrics.calibration import Bin, Calibration, Cut, cut
 from sonde.metrics.consistency import (
     Agreeing,
     agreement,
@@ -38,7 +38,8 @@ from sonde.metrics.consistency import (
     within_groups,
 )
 from sonde.metrics.estimates import Sample, resampled_together, samples_of
-from sonde.metrics.judged import Block, Bools, Floats, Grid
+from sonde.metrics.judged import Block, Bools, Floats, Grid, stream
+from sonde.stats.intervals import resampled_at_once
 
 Draw = Literal["relation", "pair"]
 DRAWN: Mapping[Draw, str] = {"relation": "a template per relation", "pair": "a prompt per pair"}
@@ -232,19 +233,25 @@ def measure(
     made = grid.blocks
     columns = {**dict(_columns(grid)), **further}
     overall, relations = _means(grid, made, columns, majority, seed)
+    rows = {part.relation: part.rows for part in grid.parts() if part.relation in relations}
+    whole = cut(grid.confidence, grid.right, grid.pair)
+
+    def move(block: Block) -> Moved:
+        return _moved(block, grid.rows(rows[block.relation]), whole, draws, seed)
+
+    found = side_by_side(move, made)
+    for block, own in zip(made, found, strict=True):
+        relations[block.relation] |= own.named
     fluctuations: dict[Draw, Fluctuation] = {}
     for draw in DRAWN:
-        moves = partial(_moves, draw=draw, draws=draws, seed=seed)
-        found = side_by_side(moves, made)
-        spreads = [spread for spread, _ in found]
-        for block, (_, named) in zip(made, found, strict=True):
-            relations[block.relation] |= named
-        if moved := fluctuates(spreads, draw, draws, seed):
-            overall |= _fluctuation(moved, draw)
-            fluctuations[draw] = moved
-    bins = _calibrate(grid, overall, seed)
-    rows = {part.relation: part.rows for part in grid.parts() if part.relation in relations}
-    side_by_side(lambda id: _calibrate(grid.rows(rows[id]), relations[id], seed), rows)
+        if moves := fluctuates([own.spreads[draw] for own in found], draw, draws, seed):
+            overall |= _fluctuation(moves, draw)
+            fluctuations[draw] = moves
+    if whole is not None:
+        calibrated = whole.calibration(
+            np.sum([own.gaps for own in found if own.gaps is not None], axis=0)
+        )
+        overall |= _calibrated(calibrated)
     if consist is not None:
         overall[CONSIST.id] = consist(grid)
         for id, own in rows.items():
@@ -253,7 +260,7 @@ def measure(
         overall=overall,
         relations=relations,
         fluctuations=fluctuations,
-        bins=bins,
+        bins=() if whole is None else whole.bins,
         sizes={b.relation: (*b.asked.shape, int(b.asked.sum())) for b in made},
     )
 
@@ -297,10 +304,32 @@ def _samples(grid: Grid, values: Floats, minus: Floats | None = None) -> dict[st
     return samples_of(values[kept], grid.relations[kept], control)
 
 
-def _moves(block: Block, draw: Draw, draws: int, seed: int) -> tuple[RelationSpread, Named]:
-    """How far a relation's number of right pairs moves, and its fluctuation by itself."""
-    spread = relation_spread(block, draw, seed)
-    return spread, _fluctuation(fluctuates([spread], draw, draws, seed), draw)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moved:
+    """What resampling a relation's pairs gives beside means: its own numbers, how far its number of
+    right pairs moves, and what it adds to the gaps of all bins; None without confidence."""
+
+    named: Named
+    spreads: Mapping[Draw, RelationSpread]
+    gaps: Floats | None
+
+
+def _moved(block: Block, grid: Grid, whole: Cut | None, draws: int, seed: int) -> Moved:
+    """Resample a relation; `grid` has its prompts alone, `whole` the bins of all."""
+    first = block.pairs[0]  # pairs are counted from the relation's first, or columns are long
+    own = cut(grid.confidence, grid.right, grid.pair - first)
+    asking: list[Generator[Floats, Floats, Any]] = [spreading(block, draw) for draw in DRAWN]
+    if own is not None and whole is not None:
+        asking += [own.summing(own.asked), whole.summing(own.asked + first)]
+    made = resampled_at_once(asking, partial(stream, seed, str(block.relation)))
+    spreads: dict[Draw, RelationSpread] = dict(zip(DRAWN, made, strict=False))
+    named: Named = {}
+    for draw, spread in spreads.items():
+        named |= _fluctuation(fluctuates([spread], draw, draws, seed), draw)
+    if own is None:
+        return Moved(named=named, spreads=spreads, gaps=None)
+    named |= _calibrated(own.calibration(made[-2]))
+    return Moved(named=named, spreads=spreads, gaps=made[-1])
 
 
 def _fluctuation(moved: Fluctuation | None, draw: Draw) -> Named:
@@ -311,13 +340,8 @@ def _fluctuation(moved: Fluctuation | None, draw: Draw) -> Named:
     return {m.id: e for m, e in zip(fluctuation(draw), values, strict=True)}
 
 
-def _calibrate(grid: Grid, named: Named, seed: int) -> Sequence[Bin]:
-    """Add the calibration to some numbers; gives its bins."""
-    found = calibration(grid.confidence, grid.right, grid.pair, 10, seed, grid.relations)
-    if found is None:
-        return ()
-    named |= {OVERCONF.id: found.overconf, ECE.id: found.ece}
-    return found.bins
+def _calibrated(found: Calibration) -> Named:
+    return {OVERCONF.id: found.overconf, ECE.id: found.ece}
 
 
 def moved(
