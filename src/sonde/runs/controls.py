@@ -21,7 +21,6 @@ from sonde.core.fingerprints import canonical
 from sonde.core.reports import Report
 from sonde.runs.run import Run, open_run, run
 from sonde.runs.shards import Progress
-from sonde.runs.workers.hiring import released
 
 CONTROLS: Mapping[str, str] = {
     "majority": "control:majority",
@@ -69,6 +68,8 @@ def run_controls(
 
     `probe` is as it was settled for the model, so that controls are asked in the same way.
     """
+    from sonde.runs.workers.hiring import released  # a report needs none of it
+
     done = {}
     for name in names:
         place = out / FOLDER / name

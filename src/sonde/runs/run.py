@@ -38,7 +38,6 @@ from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes, suited
 from sonde.runs.refusals import fitting, refuse_unasked
 from sonde.runs.shards import SHARD_WEIGHT, Effort, Progress, asked, shards, weights
-from sonde.runs.workers.hiring import loaded
 from sonde.store.blocks import friendly
 from sonde.store.manifest import Manifest, surroundings
 from sonde.store.runs import RunFolder, Writer
@@ -211,6 +210,8 @@ def run(
     as "local:2" (docs/workers.md). The model's `certificate`, or the file of it, is found by itself
     where 'sonde doctor --against' made one here.
     """
+    from sonde.runs.workers.hiring import loaded  # a report needs none of it
+
     with loaded(model, on, load, dataset) as found:
         proven = certificates.find(found, certificate)
         return _run(probe, found, dataset, out, progress, shard_weight, proven)

@@ -6,6 +6,7 @@ Knows outcomes, no prompts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -85,23 +86,22 @@ def build_report(
     """Everything BELIEF reports about some outcomes."""
     seed, grid = dataset.selection.seed, outcomes.judged.grid
     further = {SINGLE.id: _single_prompt(known, grid), **moved(grid, known.templates)}
-    common = sections(
-        grid,
-        relations=known.relations,
-        templates=known.templates,
-        draw=draw,
-        draws=draws,
-        seed=seed,
-        majority=known.majority,
-        further=further,
-    )
-    bias = measure_bias(known, outcomes, seed)
-    estimates = {
-        **common.estimates,
-        **bias.estimates,
-        **_own(known, outcomes, common, seed),
-        **overconf_by_template(grid, grid.confidence, floor, seed),
-    }
+    with ThreadPoolExecutor(1, "beside") as thread:
+        leaning = thread.submit(measure_bias, known, outcomes, seed)
+        over = thread.submit(overconf_by_template, grid, grid.confidence, floor, seed)
+        common = sections(
+            grid,
+            relations=known.relations,
+            templates=known.templates,
+            draw=draw,
+            draws=draws,
+            seed=seed,
+            majority=known.majority,
+            further=further,
+        )
+    bias = leaning.result()
+    own = _own(known, outcomes, common, seed)
+    estimates = {**common.estimates, **bias.estimates, **own, **over.result()}
     return Report(
         title=f"BELIEF on {dataset.name}",
         summary=_summary(estimates, common),
