@@ -90,10 +90,7 @@ class Sample:
 
 
 def draws_of(samples: Sequence[Sample], seed: int, *, once: bool = False) -> list[Floats]:
-    """The means of samples of the same clusters, which are resampled alike.
-
-    `once`: nothing else is resampled as they are.
-    """
+    """The means of samples of the same clusters, resampled alike; `once`: nothing else is so."""
     index = samples[0].cluster_numbers()
     sums = [np.bincount(index, weights=sample.differences()) for sample in samples]
     sizes: Floats = np.bincount(index).astype(np.float64)
@@ -344,8 +341,7 @@ class ByFact:
         seed: int,
     ) -> ByFact:
         """Facts of some relations; `owners`: the place of each one's relation among them."""
-        ids = tuple(relation.id for relation in relations)
-        return cls(ids=ids, relation=owners, subject=subjects, seed=seed)
+        return cls(ids=tuple(r.id for r in relations), relation=owners, subject=subjects, seed=seed)
 
     def resampled(self, values: Floats, minus: Floats | None = None) -> Resampled:
         """One value a fact, less `minus`; what is nan in either is left out."""
@@ -366,7 +362,10 @@ class ByFact:
         self, name: str, values: Floats, minus: Floats | None = None
     ) -> dict[str, Estimate]:
         """The mean over relations and of each relation, by name."""
-        resampled = self.resampled(values, minus)
+        return self.named(name, self.resampled(values, minus))
+
+    def named(self, name: str, resampled: Resampled) -> dict[str, Estimate]:
+        """The same of what was resampled."""
         return {
             f"{name}.{RELATIONS}": resampled.mean_over_relations(),
             **{f"{name}.relation.{id}": resampled.relation(id) for id in self.ids},

@@ -45,18 +45,21 @@ class Asked:
     answers: Callable[..., Iterable[Answers]]
     normalise: Normalise = "none"
 
-    def facts(self) -> DataFrame:
+    def facts(self, only: LazyFrame | None = None) -> DataFrame:
         """A row for each judged fact (or pair, by its first fact), with all columns of the fact.
 
         `pair` is its number, `accuracy` the share of its prompts that are right, `owner` the number
-        of its relation among `judged.relations`, and `cluster` that of its subject.
+        of its relation among `judged.relations`, and `cluster` that of its subject. `only` those
+        about some questions.
         """
         import polars
         from polars import col
 
         judged, grid = self.judged, self.judged.grid
-        asked = [self.dataset.frame(relation.id) for relation in judged.relations]
-        every = polars.concat(asked).unique(("relation", "fact"), keep="first", maintain_order=True)
+        asked = polars.concat([self.dataset.frame(relation.id) for relation in judged.relations])
+        if only is not None:
+            asked = asked.lazy().join(only, on=QUESTION, how="semi", maintain_order="left").collect()
+        every = asked.unique(("relation", "fact"), keep="first", maintain_order=True)
         relations = polars.Series([r.id for r in judged.relations], dtype=polars.String)
         pairs = polars.DataFrame({"pair": grid.pair, "accuracy": grid.right})
         means = pairs.group_by("pair").agg(col("accuracy").mean()).sort("pair")

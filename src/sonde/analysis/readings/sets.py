@@ -52,8 +52,9 @@ def read(asked: Asked) -> Reading | None:
     columns = sums[kept] / counts[kept, None]
     by_fact = asked.by_fact(facts[kept])
     estimates: dict[str, Estimate] = {}
-    for metric, column in zip(METRICS, columns.T, strict=True):
-        found = by_fact.estimates(metric.id, column)
+    every = {m.id: (column, None) for m, column in zip(METRICS, columns.T, strict=True)}
+    for id, resampled in by_fact.together(every).items():
+        found = by_fact.named(id, resampled)
         estimates |= {name: e for name, e in found.items() if e.value is not None}
     return _reading(asked, estimates, len(kept))
 
@@ -86,9 +87,10 @@ def _with_sets(asked: Asked) -> DataFrame:
     """The judged facts whose subjects have several objects, one a subject, with all of these."""
     from polars import col
 
-    objects = united(entities(several(asked.dataset), *QUESTION), *QUESTION)
+    some = several(asked.dataset).collect().lazy()
+    objects = united(entities(some, *QUESTION), *QUESTION)
     return (
-        asked.facts()
+        asked.facts(some)
         .lazy()
         .unique(QUESTION, keep="first", maintain_order=True)
         .drop("object_ids", "object_names")
