@@ -56,10 +56,10 @@ class Asked:
         from polars import col
 
         judged, grid = self.judged, self.judged.grid
-        asked = polars.concat([self.dataset.frame(relation.id) for relation in judged.relations])
+        asked = polars.concat([self.dataset.frame(r.id) for r in judged.relations]).lazy()
         if only is not None:
-            asked = asked.lazy().join(only, on=QUESTION, how="semi", maintain_order="left").collect()
-        every = asked.unique(("relation", "fact"), keep="first", maintain_order=True)
+            asked = asked.join(only, on=QUESTION, how="semi", maintain_order="left")
+        every = asked.unique(("relation", "fact"), keep="first", maintain_order=True).collect()
         relations = polars.Series([r.id for r in judged.relations], dtype=polars.String)
         pairs = polars.DataFrame({"pair": grid.pair, "accuracy": grid.right})
         means = pairs.group_by("pair").agg(col("accuracy").mean()).sort("pair")

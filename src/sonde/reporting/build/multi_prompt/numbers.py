@@ -240,18 +240,10 @@ def measure(
         return _moved(block, grid.rows(rows[block.relation]), whole, draws, seed)
 
     found = side_by_side(move, made)
-    for block, own in zip(made, found, strict=True):
-        relations[block.relation] |= own.named
-    fluctuations: dict[Draw, Fluctuation] = {}
-    for draw in DRAWN:
-        if moves := fluctuates([own.spreads[draw] for own in found], draw, draws, seed):
-            overall |= _fluctuation(moves, draw)
-            fluctuations[draw] = moves
-    if whole is not None:
-        calibrated = whole.calibration(
-            np.sum([own.gaps for own in found if own.gaps is not None], axis=0)
-        )
-        overall |= _calibrated(calibrated)
+    for block, moves in zip(made, found, strict=True):
+        relations[block.relation] |= moves.named
+    together, fluctuations = _together(found, whole, draws, seed)
+    overall |= together
     if consist is not None:
         overall[CONSIST.id] = consist(grid)
         for id, own in rows.items():
@@ -330,6 +322,22 @@ def _moved(block: Block, grid: Grid, whole: Cut | None, draws: int, seed: int) -
         return Moved(named=named, spreads=spreads, gaps=None)
     named |= _calibrated(own.calibration(made[-2]))
     return Moved(named=named, spreads=spreads, gaps=made[-1])
+
+
+def _together(
+    found: Sequence[Moved], whole: Cut | None, draws: int, seed: int
+) -> tuple[Named, dict[Draw, Fluctuation]]:
+    """The numbers of all relations together, and how far their accuracy fluctuates."""
+    named: Named = {}
+    fluctuations: dict[Draw, Fluctuation] = {}
+    for draw in DRAWN:
+        if moves := fluctuates([own.spreads[draw] for own in found], draw, draws, seed):
+            named |= _fluctuation(moves, draw)
+            fluctuations[draw] = moves
+    if whole is not None:
+        gaps = np.sum([own.gaps for own in found if own.gaps is not None], axis=0)
+        named |= _calibrated(whole.calibration(gaps))
+    return named, fluctuations
 
 
 def _fluctuation(moved: Fluctuation | None, draw: Draw) -> Named:
