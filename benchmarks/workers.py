@@ -22,7 +22,8 @@ import sonde
 from benchmarks.common import Result, parser, tell
 from sonde.core.abilities import Model, Probe
 from sonde.models.options import LoadOptions
-from sonde.runs.workers.hiring import hire, released
+from sonde.runs.run import released
+from sonde.runs.workers.hiring import hire
 from sonde.runs.workers.local import cores
 
 NAME = "workers"

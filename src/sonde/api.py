@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -17,8 +18,7 @@ from sonde.models import load as models
 from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.probes import find_probe
-from sonde.runs.run import Run
-from sonde.runs.workers.hiring import hire
+from sonde.runs.run import Run, load_on
 
 if TYPE_CHECKING:
     from sonde.analysis.report import Comparison
@@ -62,17 +62,12 @@ def whole_dataset(
     device: str = "auto",
 ) -> Dataset:
     """A dataset as `dataset` opens it, with nothing selected."""
-    if drop_guessable or guesser:
-        from sonde.runs.guessing import check_guesser
+    load = partial(catalog.load, str(reference), wording, columns)
+    if not drop_guessable and not guesser:
+        return load()
+    from sonde.runs.guessing import open_unguessable
 
-        check_guesser(drop_guessable, named=bool(guesser))
-    whole = catalog.load(str(reference), wording, columns)
-    if drop_guessable is None:
-        return whole
-    from sonde.runs.guessing import unguessable
-
-    judge = model(guesser, device=device) if isinstance(guesser, str) else guesser
-    return unguessable(whole, drop_guessable, judge)
+    return open_unguessable(load, drop_guessable, guesser, device)
 
 
 def card(
@@ -137,7 +132,7 @@ def model(
         chat_examples=chat_examples,
         chat_thinking=chat_thinking,
     )
-    return hire(on, reference, options, data) if on else models.load(reference, options, data)
+    return load_on(reference, on, options, data)
 
 
 def certify(

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_origin, get_type_hints
 
 from sonde.cli.console import waiting
 from sonde.core.errors import UsageError
 from sonde.core.settings import build, parse, settings_of
+from sonde.models.options import LoadOptions
 
 if TYPE_CHECKING:
     from sonde.core.abilities import Model, Probe
@@ -228,12 +230,13 @@ class FactOptions:
 
     def open(self, name: str, device: str) -> Dataset:
         """The whole dataset of a name; a guesser is loaded on the device."""
-        from sonde import api
-
-        source = self.source
-        given = (source.wording or (), source.given(), self.drop_guessable, self.guesser)
         with waiting(f"opening {name}"):
-            return api.whole_dataset(name, *given, device)
+            if not self.drop_guessable and not self.guesser:
+                return self.source.load(name)
+            from sonde.runs.guessing import open_unguessable
+
+            load = partial(self.source.load, name)
+            return open_unguessable(load, self.drop_guessable, self.guesser, device)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,22 +261,18 @@ class ComputeOptions:
     )
 
     def __post_init__(self) -> None:
-        if self.batch_tokens is not None and self.batch_tokens < 1:
-            raise UsageError(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
-        bos = asdict(self).get("bos", "auto")
-        if bos not in ("auto", "always", "never"):
-            raise UsageError(f"--bos must be auto, always or never; not {bos!r}")
+        matching(LoadOptions, self)  # what cannot be is refused before anything is opened
 
     def load(self, model: str, data: Dataset | None = None, on: str = "") -> Model:
         """A model by its name, loaded as these options say, here or `on` workers."""
-        from sonde import api
+        from sonde.runs.run import load_on
 
         with waiting(f"loading {model} (the first time takes longest)"):
-            return api.model(model, data=data, on=on, **asdict(self))
+            return load_on(model, on, matching(LoadOptions, self), data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LoadOptions(ComputeOptions):
+class TextModelOptions(ComputeOptions):
     """How a model is loaded that reads texts."""
 
     bos: str = option("Open texts with the beginning-of-text token: auto, always or never.", "auto")
@@ -300,7 +299,7 @@ class LoadOptions(ComputeOptions):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerOptions(LoadOptions):
+class AnswerOptions(TextModelOptions):
     """How a model is loaded that answers the prompts of a probe."""
 
     chat: str = option("Ask in turns, by the model's chat template: never or always.", "never")

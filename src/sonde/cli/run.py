@@ -80,9 +80,8 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     from sonde.core.abilities import abilities
     from sonde.models.load import reads_facts
     from sonde.runs.controls import chosen, run_controls
-    from sonde.runs.run import run
+    from sonde.runs.run import released, run
     from sonde.runs.shards import SHARD_WEIGHT
-    from sonde.runs.workers.hiring import released
 
     names = chosen(beside.controls)
     certificate = beside.by.certified()
@@ -222,10 +221,9 @@ def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     over = axes(kind, wanted.over)
     asked.check(kind(), wanted.by.on)
     from sonde.cli.report import show_report
-    from sonde.runs.run import default_folder, describe
+    from sonde.runs.run import default_folder, describe, released
     from sonde.runs.shards import SHARD_WEIGHT
     from sonde.runs.sweep import sweep as make_sweep
-    from sonde.runs.workers.hiring import released
 
     certificate = wanted.by.certified()
     probe, model, dataset = asked.prepare(kind(), wanted.by.on)

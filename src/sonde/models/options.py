@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from sonde.core.errors import MissingExtra, ModelError, UsageError
 
@@ -68,6 +68,9 @@ class LoadOptions:
     chat_thinking: int = 0
 
     def __post_init__(self) -> None:
+        _check_known("--bos", self.bos, BosChoice)
+        if self.batch_tokens is not None and self.batch_tokens < 1:
+            raise UsageError(f"--batch-tokens must be at least 1, not {self.batch_tokens}")
         _check_chat(self)
         if self.device_map and self.device != "auto":
             raise UsageError(
@@ -90,14 +93,17 @@ class LoadOptions:
             raise UsageError(f"--concurrency must be at least 1, not {self.concurrency}")
 
 
+def _check_known(flag: str, value: str, choice: Any) -> None:
+    """Refuse what is none of the words of a choice."""
+    *others, last = get_args(choice)
+    if value not in (*others, last):
+        raise UsageError(f"{flag} must be {', '.join(others)} or {last}; not {value!r}")
+
+
 def _check_chat(options: LoadOptions) -> None:
     """Refuse what cannot be, and what says nothing without a conversation."""
-    for flag, value, known in (
-        ("--chat", options.chat, ("never", "always")),
-        ("--chat-examples", options.chat_examples, ("turns", "one")),
-    ):
-        if value not in known:
-            raise UsageError(f"{flag} must be {' or '.join(known)}; not {value!r}")
+    _check_known("--chat", options.chat, ChatChoice)
+    _check_known("--chat-examples", options.chat_examples, ExampleChoice)
     if options.chat_thinking < 0:
         raise UsageError(f"--chat-thinking must not be negative, not {options.chat_thinking}")
     if options.chat == "never":

@@ -19,7 +19,7 @@ from sonde.core.errors import DataError, ModelError, StoreError, UsageError, nea
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical
 from sonde.core.reports import Report
-from sonde.runs.run import Run, open_run, run
+from sonde.runs.run import Run, open_run, released, run
 from sonde.runs.shards import Progress
 
 CONTROLS: Mapping[str, str] = {

@@ -133,6 +133,9 @@ class AnswersShards(Protocol):
     def answer_shards(self, shards: Iterator[Numbered], effort: Effort) -> Made:
         """Yield each shard once it is answered, in any order, telling how far all of them are."""
 
+    def close(self) -> None:
+        """End the workers."""
+
 
 @dataclass(slots=True, kw_only=True)
 class Tally:

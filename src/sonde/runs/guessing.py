@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -19,6 +19,8 @@ from sonde.core.facts import APART, Card, Dataset, Fact, facts_of
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Fill, Prompts
 from sonde.metrics.verdicts import judge
+from sonde.models.load import load as load_model
+from sonde.models.options import LoadOptions
 from sonde.prompting.sentences import (
     GUESSABLE_RANK,
     name_prompts,
@@ -35,6 +37,24 @@ Guessable = Literal["string", "names"]
 
 Place = tuple[str, str]
 """A relation and a fact of it, by their ids."""
+
+
+def open_unguessable(
+    load: Callable[[], Dataset],
+    how: Guessable | None,
+    guesser: Model | str | None,
+    device: str = "auto",
+) -> Dataset:
+    """The dataset that `load` opens, once it is clear how it is judged, without what is guessable.
+
+    A `guesser` that is given by its name is loaded on the device.
+    """
+    check_guesser(how, named=bool(guesser))
+    dataset = load()
+    assert how is not None
+    if isinstance(guesser, str):
+        guesser = load_model(guesser, LoadOptions(device=device)) if guesser else None
+    return unguessable(dataset, how, guesser)
 
 
 def unguessable(dataset: Dataset, how: Guessable, guesser: Model | None = None) -> Dataset:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -31,9 +32,10 @@ from sonde.core.reports import Report
 from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
+from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
 from sonde.runs import certificates
-from sonde.runs.filling import Watch, amount, fill_folder, settle
+from sonde.runs.filling import AnswersShards, Watch, amount, fill_folder, settle
 from sonde.runs.overviews import described, overview
 from sonde.runs.probes import find_probe, probes, suited
 from sonde.runs.refusals import fitting, refuse_unasked
@@ -210,11 +212,48 @@ def run(
     as "local:2" (docs/workers.md). The model's `certificate`, or the file of it, is found by itself
     where 'sonde doctor --against' made one here.
     """
-    from sonde.runs.workers.hiring import loaded  # a report needs none of it
-
-    with loaded(model, on, load, dataset) as found:
+    with _loaded(model, on, load, dataset) as found:
         proven = certificates.find(found, certificate)
         return _run(probe, found, dataset, out, progress, shard_weight, proven)
+
+
+@contextmanager
+def _loaded(
+    model: Model | str, on: str, options: LoadOptions | None, dataset: Dataset
+) -> Iterator[Model]:
+    """A model that is asked: the one that is given, or the one of that name, here or `on` workers.
+
+    Workers that were started for it are ended.
+    """
+    if isinstance(model, str):
+        with released(load_on(model, on, options, dataset)) as found:
+            yield found
+        return
+    if on or options:
+        raise UsageError(
+            f"{model.identity.name} is loaded already, and workers load models of their own; "
+            "give its name, such as 'hf:FOLDER', in the place of the model"
+        )
+    yield model
+
+
+def load_on(reference: str, on: str, options: LoadOptions | None, dataset: Dataset | None) -> Model:
+    """The model of a name: here, or what stands for the workers `on` which it is loaded."""
+    if not on:
+        return load_model(reference, options, dataset)
+    from sonde.runs.workers.hiring import hire
+
+    return hire(on, reference, options or LoadOptions(), dataset)
+
+
+@contextmanager
+def released(model: Model) -> Iterator[Model]:
+    """A model whose workers, if it has any, are ended with what is done within."""
+    try:
+        yield model
+    finally:
+        if isinstance(model, AnswersShards):
+            model.close()
 
 
 def _run(

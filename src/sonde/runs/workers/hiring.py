@@ -1,15 +1,12 @@
-"""Load a model here, or hire workers that each load it. Knows nothing of what is asked."""
+"""Start workers that each load a model. Knows nothing of what is asked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
-from sonde.core.abilities import Model
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
-from sonde.models.load import check, load, reads_facts
+from sonde.models.load import check, reads_facts
 from sonde.models.options import LoadOptions
 from sonde.runs.workers.channels import Place
 from sonde.runs.workers.crew import Crew
@@ -46,35 +43,3 @@ def _place(workers: Workers, options: LoadOptions) -> Place:
     from sonde.runs.workers.local import LocalPlace
 
     return LocalPlace(workers, spread=spread)
-
-
-@contextmanager
-def loaded(
-    model: Model | str, on: str, options: LoadOptions | None, dataset: Dataset
-) -> Iterator[Model]:
-    """A model that is asked: the one that is given, or the one of that name, here or `on` workers.
-
-    Workers that were hired for it are sent home.
-    """
-    if not isinstance(model, str):
-        if on or options:
-            raise UsageError(
-                f"{model.identity.name} is loaded already, and workers load models of their own; "
-                "give its name, such as 'hf:FOLDER', in the place of the model"
-            )
-        yield model
-    elif not on:
-        yield load(model, options, dataset)
-    else:
-        with released(hire(on, model, options or LoadOptions(), dataset)) as crew:
-            yield crew
-
-
-@contextmanager
-def released(model: Model) -> Iterator[Model]:
-    """A model whose workers, if it has any, are ended with what is done within."""
-    try:
-        yield model
-    finally:
-        if isinstance(model, Crew):
-            model.close()
