@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from threading import Barrier
 
 import polars
 import pytest
@@ -70,6 +74,56 @@ def test_what_is_too_large_to_keep_is_read_again(monkeypatch: pytest.MonkeyPatch
     for relation in ("P2", "P1", "P3", "P1", "P2"):  # P2 was looked at longest ago
         assert data.frame(relation).height == 50
     assert read == {"P1": 1, "P2": 2, "P3": 1}
+
+
+@pytest.fixture
+def switching() -> Iterator[None]:
+    """Threads take turns as often as they can."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(usual)
+
+
+def look_at_once(data: Dataset) -> None:
+    """Eight threads look at all relations, each beginning with another."""
+    together = Barrier(8)
+
+    def look(number: int) -> int:
+        together.wait()
+        return sum(data.frame(f"P{1 + (number + i) % 3}").height for i in range(12))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert list(pool.map(look, range(8))) == [12 * 50] * 8
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_that_look_at_once_read_once() -> None:
+    data, read = counting(50)
+    look_at_once(data)
+    assert read == {"P1": 1, "P2": 1, "P3": 1}
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_that_look_at_once_leave_the_size_of_what_is_kept_right(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data, read = counting(50)
+    size = data.frame("P1").estimated_size()
+    monkeypatch.setattr(fact_frames, "KEPT", 0)
+    look_at_once(data)
+    data.frame("P1")
+    monkeypatch.setattr(fact_frames, "KEPT", 2.5 * size)
+    read.clear()
+    for relation in ("P2", "P1", "P3", "P1", "P2"):  # as if nobody had looked before
+        data.frame(relation)
+    assert read == {"P2": 2, "P3": 1}
+
+
+def test_frames_go_to_another_process_without_their_lock() -> None:
+    frames = {"P1": frame_of(fact("P1", i) for i in range(3))}
+    data = replace(counting(3)[0], read=frames.__getitem__)
+    assert pickle.loads(pickle.dumps(data)).frame("P1").equals(frames["P1"])
 
 
 def test_plain_facts_need_no_lists() -> None:

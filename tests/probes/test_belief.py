@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import log, sqrt
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sonde
@@ -16,6 +17,7 @@ from sonde.core.prompts import Fill, Score
 from sonde.core.reports import Estimate, Histogram, Report
 from sonde.models.scripted import Scripted
 from sonde.probes.belief.probe import Belief
+from sonde.probes.belief.report import more_moving
 from sonde.probes.lama.probe import Lama
 from sonde.runs.probes import probes
 from sonde.testing import check_probe
@@ -371,6 +373,16 @@ def test_what_changes_answers_more_often_is_said_only_where_a_paired_test_says_s
     more = "Another template changes the answer more often than another name of the subject"
     assert said.startswith(more) == told
     assert said.startswith("Whether another name or another template changes the answer") != told
+
+
+def test_what_changes_answers_more_often_is_tested_within_relations() -> None:
+    """Relations that pull apart, each of them steadily, leave a mean that is known well."""
+    relations = np.repeat([0, 1], [260, 250])
+    wobble = np.tile([0.0, 0.02], 255)
+    over_names = np.where(relations == 0, 0.9, 0.1) + wobble
+    further = {"names_only.consist": over_names, "templates_only.consist": np.full(510, 0.5)}
+    [said] = more_moving(further, relations, 0)
+    assert said.startswith("Another template changes the answer more often")
 
 
 def test_a_limit_asks_about_some_pairs_only() -> None:

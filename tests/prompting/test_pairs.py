@@ -8,7 +8,10 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sonde.core.answers import Answered, Generated
+from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset, Entity, Fact, Selection, commonest_objects
+from sonde.core.prompts import Key
 from sonde.prompting.pairs import Pair, asked_pairs, pair_frames
 from tests.worlds import relation, world
 
@@ -57,3 +60,10 @@ def test_columns_and_a_plain_walk_give_the_same_pairs(facts: list[Fact], limit: 
     assert list(asked_pairs(dataset, "P1")) == list(plainly(dataset, "P1"))
     columns = ["fact", "names", "objects", "majority", "date", "details"]
     assert next(pair_frames(dataset, ["P1"]))[1].columns == columns
+
+
+def test_pairs_and_names_may_be_more_than_32_bits_can_count() -> None:
+    key = Key(fact="f", relation="P1", template="t", subject="s")
+    given = Answered(key=key, prefix="", suffix="", answer=Generated(text="", logps=()))
+    [block] = in_blocks([given])
+    assert block.numbers(("relation", "fact"), {("P1", "f"): 2**40}).tolist() == [2**40]

@@ -150,7 +150,7 @@ class Answers:
         own = [[words[i] for i in codes[first].tolist()] for codes, words in columns]
         each = zip(*own, strict=True)
         found = [table[key] if key in table or other is None else other(key) for key in each]
-        return np.array(found, dtype=np.int32)[index]
+        return np.array(found, dtype=np.int64)[index]
 
     def naming(self, name: str, wanted: Container[str]) -> Ints:
         """The rows whose name in a column is one of some."""

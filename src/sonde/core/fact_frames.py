@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, count, islice
+from threading import RLock
 from typing import TYPE_CHECKING, Any, cast
 
 from sonde.core.errors import DataError
@@ -56,18 +57,24 @@ class FactFrames:
         self._spaces = spaces or {}
         self._frames: dict[str, DataFrame] = {}
         self._size = 0.0
+        # a run copies its dataset on one thread and asks on another
+        self._lock = RLock()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FactFrames, (self._read, self._spaces)  # a lock stays where it is
 
     def __call__(self, relation: str) -> DataFrame:
         """The facts of a relation, a row each."""
-        frame = self._frames.pop(relation, None)
-        if frame is None:
-            frame = frame_of(self._read(relation))
-            self._check_space(relation, frame)
-            self._size += frame.estimated_size()
-        self._frames[relation] = frame  # the last one now
-        while len(self._frames) > 1 and self._size > KEPT:
-            self._size -= self._frames.pop(next(iter(self._frames))).estimated_size()
-        return frame
+        with self._lock:
+            frame = self._frames.pop(relation, None)
+            if frame is None:
+                frame = frame_of(self._read(relation))
+                self._check_space(relation, frame)
+                self._size += frame.estimated_size()
+            self._frames[relation] = frame  # the last one now
+            while len(self._frames) > 1 and self._size > KEPT:
+                self._size -= self._frames.pop(next(iter(self._frames))).estimated_size()
+            return frame
 
     def _check_space(self, relation: str, frame: DataFrame) -> None:
         if not (space := self._spaces.get(relation)):

@@ -39,7 +39,7 @@ def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Da
     correct = dict(enumerate(facts["object_names"].to_list()))
     parts = []
     for block in in_blocks(answers):
-        numbers = block.numbers(("relation", "fact"), places).astype(np.int64)
+        numbers = block.numbers(("relation", "fact"), places)
         owners = np.maximum(numbers, 0)
         found = judge_block(block, owners, correct, normalise)
         said = np.where(found.answer < 0, len(found.names), found.answer)

@@ -83,7 +83,7 @@ def _ranked(
     normalise: Normalise,
 ) -> tuple[Ints, Floats]:
     """The fact of each prompt that has a share, and the share."""
-    place = block.numbers(("relation", "fact"), places, lambda _: -1).astype(np.int64)
+    place = block.numbers(("relation", "fact"), places, lambda _: -1)
     codes, templates = block.codes("template")
     about_names = np.array([is_name_template(id) for id in templates], dtype=np.bool_)[codes]
     rated = block.rated

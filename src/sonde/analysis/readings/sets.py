@@ -115,7 +115,7 @@ def _judged(asked: Asked, facts: DataFrame) -> Iterator[tuple[Ints, Floats]]:
         if block.kind not in ("filled", "scored"):
             continue
         rows = block.naming("fact", ids)
-        place = block.numbers(("relation", "fact"), known, lambda _: -1, rows).astype(np.int64)
+        place = block.numbers(("relation", "fact"), known, lambda _: -1, rows)
         worded = block.numbers(("relation", "template"), asked_with, lambda _: -1, rows)
         sound = (place >= 0) & (worded >= 0)
         if not sound.any():

@@ -84,8 +84,8 @@ def _columns(
     correct, said = dict(enumerate(objects)), dict[str, int]()
     rows = Rows("pair", "template")
     for block in in_blocks(answers):
-        pair = block.numbers(("relation", "fact"), facts).astype(np.int64)
-        template = block.numbers(("relation", "template"), templates).astype(np.int64)
+        pair = block.numbers(("relation", "fact"), facts)
+        template = block.numbers(("relation", "template"), templates)
         verdicts = judge_block(block, pair, correct, normalise)
         rows.add({"pair": pair, "template": template, **verdicts.columns(said)})
     return rows.whole(), tuple(said)

@@ -18,7 +18,7 @@ from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Repo
 from sonde.core.words import told_apart
 from sonde.metrics.accuracy import names_help, right_shares, template_accuracies
 from sonde.metrics.calibration import overconf_by_each, overconf_by_template
-from sonde.metrics.estimates import Resampled, Sample
+from sonde.metrics.estimates import Resampled, samples_of
 from sonde.metrics.judged import Floats, Grid, Ints
 from sonde.probes.belief.judge import (
     BIAS_MULTI,
@@ -344,7 +344,7 @@ def _findings(
             "Asked about nothing, a single template leans towards some answers with bias level "
             f"{alone:.3f}, the average of a relation's templates with {together:.3f}."
         )
-    found += _driver(further, seed)
+    found += more_moving(further, known.pair_relations, seed)
     owners = np.bincount(known.template_relations, minlength=len(known.relations))
     fixed = [known.relations[r].id for r in np.flatnonzero(owners == 1)]
     if fixed:
@@ -352,14 +352,14 @@ def _findings(
     return tuple(found)
 
 
-def _driver(further: Mapping[str, Floats], seed: int) -> Iterator[str]:
+def more_moving(further: Mapping[str, Floats], relations: Ints, seed: int) -> Iterator[str]:
     """Whether another name or another template changes answers more often, in the same pairs."""
     names, templates = (further[DRIVER[0].of(only=only, what="").id] for only in DRIVERS.values())
     both = ~np.isnan(names) & ~np.isnan(templates)
     if not both.any():
         return
-    sample = Sample(values=names[both], minus=templates[both])
-    apart = Resampled({"pairs": sample}, seed).mean_over_facts()
+    samples = samples_of(names[both], relations[both], templates[both])
+    apart = Resampled(samples, seed).mean_over_facts()
     if not told_apart(apart):
         first = (
             "Whether another name or another template changes the answer more often cannot be told"

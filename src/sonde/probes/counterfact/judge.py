@@ -213,7 +213,7 @@ def _scored(
     """The log-probabilities of both objects after each prompt of a block."""
     import polars
 
-    fact = block.numbers(("relation", "fact"), places).astype(np.int64)
+    fact = block.numbers(("relation", "fact"), places)
     values = block.rated.compared(normalise)
     sound(values)
     is_true = correct_options(block.rated, fact, true)
@@ -221,7 +221,7 @@ def _scored(
     return polars.DataFrame(
         {
             "fact": fact,
-            "template": block.numbers(("relation", "template"), templates).astype(np.int64),
+            "template": block.numbers(("relation", "template"), templates),
             "role": polars.Series(roles, dtype=polars.String).gather(codes),
             "text": (texts := block.texts()),
             "named": [

@@ -156,7 +156,7 @@ def judge(
     guessed: list[NDArray[Any]] = [np.zeros(0, int)]
     details: dict[int, Shown] = {}
     for block in in_blocks(answers):
-        place = block.numbers(("relation", "fact"), facts.places).astype(np.int64)
+        place = block.numbers(("relation", "fact"), facts.places)
         block = _chosen(block, place, facts)
         verdicts = judge_block(block, place, correct, normalise)
         codes, templates = block.codes("template")

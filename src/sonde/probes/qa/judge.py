@@ -245,7 +245,7 @@ def _written(numbers: dict[tuple[str, str], int], answers: Given) -> DataFrame:
             raise AbilityError(f"qa reads written answers, not {block.kind} ones")
         texts = cast(list[Generated], block.columns)
         columns = {
-            "fact": block.numbers(("relation", "fact"), numbers).astype(np.int64),
+            "fact": block.numbers(("relation", "fact"), numbers),
             "text": [answer.text for answer in texts],
             "finished": [answer.finished for answer in texts],
         }
