@@ -17,7 +17,9 @@ from sonde.metrics.ranking import right_places, tops
 
 NAMES = tuple("abcdefg")
 OBJECTS = st.lists(
-    st.lists(st.sampled_from(NAMES), min_size=1, max_size=2, unique=True), min_size=1, max_size=4
+    st.lists(st.sampled_from((*NAMES, "A")), min_size=1, max_size=2, unique=True),
+    min_size=1,
+    max_size=4,
 )
 SCORES = st.lists(st.integers(-4, 0), min_size=len(NAMES), max_size=len(NAMES))
 PROMPTS = st.lists(st.tuples(OBJECTS, SCORES, st.integers(3, len(NAMES))), min_size=1, max_size=4)
@@ -47,13 +49,14 @@ def literal_scored(objects: Things, scores: dict[str, float]) -> list[int]:
     return [place for place, (_, right) in enumerate(sorted(things), 1) if right]
 
 
-def literal_filled(objects: Things, ranks: dict[str, int]) -> list[int]:
-    """The tokens one after the other; a right one counts once, further names of it not at all."""
-    best = [min((ranks[n] for n in names if n in ranks), default=0) for names in objects]
-    right = {rank for names in objects for n in names if (rank := ranks.get(n, 0))}
-    firsts = sorted(rank for rank in best if rank)
-    wrong = [sum(rank not in right for rank in range(1, first)) for first in firsts]
-    return [ahead + place for place, ahead in enumerate(wrong, 1)]
+def literal_filled(objects: Things, scores: dict[str, int]) -> list[int]:
+    """Wrong tokens that are at least as likely stand before a right object, and better objects."""
+    own = [{n.lower() for n in names if n.lower() in scores} for names in objects]
+    wrong = [score for token, score in scores.items() if token not in set().union(*own)]
+    bests = sorted(
+        (max(scores[token] for token in tokens) for tokens in own if tokens), reverse=True
+    )
+    return [sum(score >= best for score in wrong) + n for n, best in enumerate(bests, 1)]
 
 
 @pytest.mark.parametrize("normalise", ["none", "tokens"])
@@ -78,18 +81,17 @@ def test_tokens_stand_where_the_literal_list_has_them(
 ) -> None:
     rows, wanted = [], []
     for number, (objects, scores, count) in enumerate(prompts):
-        order = sorted(range(len(NAMES)), key=lambda i: (scores[i], i))
-        ranks = {NAMES[i]: 2 * place + 1 for place, i in enumerate(order) if i < count}
+        tokens = dict(zip(NAMES[:count], scores, strict=False))
+        ranks = {t: sum(other >= score for other in tokens.values()) for t, score in tokens.items()}
         filled = Filled(
             top=("x",),
             top_logps=(-0.1,),
-            watched=NAMES,
-            watched_logps=tuple(-1.0 if name in ranks else None for name in NAMES),
-            watched_ranks=tuple(ranks.get(name) for name in NAMES),
+            watched=(*NAMES, "A"),  # the same token as a
+            watched_logps=tuple(tokens.get(name.lower()) for name in (*NAMES, "A")),
+            watched_ranks=tuple(ranks.get(name.lower()) for name in (*NAMES, "A")),
         )
         rows.append(answered(filled, number))
-        # names of several objects are nobody's own
-        wanted.append(literal_filled(objects, ranks))
+        wanted.append(literal_filled(objects, tokens))
     check([p[0] for p in prompts], rows, wanted)
 
 

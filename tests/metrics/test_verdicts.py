@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from math import exp, isnan
+from math import exp, isnan, log
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,8 +14,12 @@ from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
 from sonde.metrics.verdicts import judge, judge_block, top_answers
 
-NAMES = ("Paris", "Lutetia", "Lima", "Rome", "Roma")
-OBJECTS = {0: (("Paris", "Lutetia"),), 1: (("Lima",), ("Rome", "Roma")), 2: (("Oslo",),)}
+NAMES = ("Paris", "PARIS", "Lutetia", "Lima", "Rome", "Roma")
+OBJECTS = {
+    0: (("Paris", "Lutetia", "PARIS"),),
+    1: (("Lima", "PARIS"), ("Rome", "Roma", "Paris")),
+    2: (("Oslo",),),
+}
 LOGPS = st.sampled_from((-0.5, -1.0, -1.5, -2.0))
 
 
@@ -73,6 +78,32 @@ def test_filled_positions_in_columns_are_judged_as_one_by_one(data: st.DataObjec
     answers = data.draw(st.lists(filled(), min_size=1, max_size=6))
     owners = [data.draw(st.integers(0, 2)) for _ in answers]
     check(answers, owners, "none")
+
+
+def tie(watched: tuple[str, ...]) -> Filled:
+    """Names that have the same log-probability."""
+    return Filled(
+        top=watched[:1],
+        top_logps=(log(0.25),),
+        watched=watched,
+        watched_logps=(log(0.25),) * len(watched),
+        watched_ranks=(len(watched),) * len(watched),
+    )
+
+
+@pytest.mark.parametrize(
+    ("other", "mass"), [("PARIS", 0.25), ("Parîs", 0.25), ("Paris ", 0.25), ("Lutetia", 0.5)]
+)
+def test_equally_likely_names_are_one_token_only_if_a_tokenizer_may_spell_them_alike(
+    other: str, mass: float
+) -> None:
+    answer, objects = tie(("Paris", other)), (("Paris", other),)
+    assert judge(answer, {"Paris", other}).probability == mass
+    key = Key(fact="f", relation="r", template="t", subject="s")
+    [block] = in_blocks([Answered(key=key, prefix="", suffix="", answer=answer)])
+    found = judge_block(block, np.array([0]), {0: objects})
+    assert exp(found.gold[0]) == pytest.approx(mass)
+    assert found.compared.tolist() == [mass / 0.25 - 1]
 
 
 @given(st.data(), st.sampled_from(("none", "tokens")))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Iterator
+from dataclasses import replace
 from math import exp, log
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from sonde.core.answers import Answered, Filled
 from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
-from sonde.probes.belief.judge import judge
+from sonde.probes.belief.judge import judge, measure_bias
 from sonde.prompting.pairs import world
 from tests.worlds import entity, fact
 
@@ -24,7 +25,12 @@ NAMES = ("Paris", "Lutetia", "Lima")
 KNOWN = world(facts_of(*FACTS), {"P36": TEMPLATES})
 
 
-def row(*logps: float | None, fact: str = "P36-France", subject: str = "France") -> Answered:
+def row(
+    *logps: float | None,
+    fact: str = "P36-France",
+    subject: str = "France",
+    names: tuple[str, ...] = NAMES,
+) -> Answered:
     """An answer with these log-probabilities for Paris, Lutetia and Lima; Rome comes first."""
     given = [logp for logp in logps if logp is not None]
     ranks = tuple(None if p is None else 2 + sum(q > p for q in given) for p in logps)
@@ -35,7 +41,7 @@ def row(*logps: float | None, fact: str = "P36-France", subject: str = "France")
         answer=Filled(
             top=("Rome", "Bonn"),
             top_logps=(-0.1, -0.2),
-            watched=NAMES,
+            watched=names,
             watched_logps=logps,
             watched_ranks=ranks,
         ),
@@ -53,10 +59,27 @@ def test_names_of_one_object_are_pooled() -> None:
 
 
 def test_two_names_that_are_one_token_are_one_answer_and_no_added_name() -> None:
-    same = row(-1.0, -1.0, -3.0)
-    found = tallied(same)
+    known = world(facts_of(fact("P36", "France", entity("Paris", "PARIS"))), {"P36": TEMPLATES})
+    found = judge(known, [row(-1.0, -1.0, -3.0, names=("Paris", "PARIS", "Lima"))])
     assert found.judged.gold[0] == pytest.approx(-1.0)
     assert found.judged.compared.tolist() == [0]
+
+
+def test_two_tokens_that_are_equally_likely_are_two_answers() -> None:
+    found = tallied(row(-1.0, -1.0, -3.0))
+    assert found.judged.gold[0] == pytest.approx(-1.0 + log(2))
+    assert found.judged.compared.tolist() == [1]
+
+
+def test_names_that_a_control_never_saw_are_candidates_each() -> None:
+    known = world(facts_of(*FACTS), {"P36": TEMPLATES})
+    rows = [
+        replace(made, key=replace(made.key, template=template.id))
+        for template in TEMPLATES
+        for made in [row(-30.0, -30.0, -30.0, fact="", subject="")]
+    ]
+    found = measure_bias(known, judge(known, rows), 0).estimates
+    assert found["bias.single"].value == pytest.approx(0)  # even over three candidates
 
 
 def test_an_added_name_is_compared_only_where_the_usual_one_is_a_token() -> None:

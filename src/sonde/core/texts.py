@@ -1,4 +1,4 @@
-"""What is seen in texts: words, a capital at the beginning, markers of a soft prompt's vectors.
+"""What is seen in texts: words, capitals, spellings alike, markers of a soft prompt's vectors.
 
 A marker such as ⟦P36:2⟧ stands for one vector, the second of relation P36's prompt. Knows nothing
 of vectors or tokenizers.
@@ -7,6 +7,8 @@ of vectors or tokenizers.
 from __future__ import annotations
 
 import re
+import unicodedata
+from functools import lru_cache
 
 
 def spoken(suffix: str) -> str:
@@ -22,6 +24,28 @@ def capitalised(text: str) -> str:
     """
     bare = text.lstrip()
     return text[: len(text) - len(bare)] + bare[:1].upper() + bare[1:]
+
+
+NOTHING = "\u2581\ufffd"
+"""How tokenizers write a space, and what cannot be read: nothing of a name."""
+
+
+@lru_cache(maxsize=2**16)
+def folded(text: str) -> str:
+    """What is left of a text under everything that a tokenizer may fold.
+
+    That is case, accents, compatible forms of characters, spaces and marks that are not seen. Texts
+    of which something else is left are never the same token.
+
+    >>> folded("Perú") == folded("PERU"), folded("ﬁ") == folded("fi"), folded("Lima")
+    (True, True, 'lima')
+    """
+    return _bare(_bare(text).casefold())
+
+
+def _bare(text: str) -> str:
+    plain = text if text.isascii() else unicodedata.normalize("NFKD", text)
+    return "".join(c for c in plain if unicodedata.category(c)[0] not in "CMZ" and c not in NOTHING)
 
 
 OPENS = "⟦"

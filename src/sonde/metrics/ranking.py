@@ -5,7 +5,7 @@ at one prompt and is what `ranked_each`, which takes many at once, is held again
 
 Where the right answers stand among all, for questions that have several: a thing is a wrong answer,
 or a right object under any of its names, by its likeliest. Of equal scores wrong ones stand first;
-names filled in with one rank are taken for one token.
+equally likely names of one spelling that are filled in are one token (decision 051).
 
 RankC, how alike two rankings of N candidates are: the sum over j of w_j · s_j, where s_j is the
 share of the first j of one that is also among the first j of the other, and the weights
@@ -150,15 +150,17 @@ def _filled(
     rows, entries = names.spread()
     ranks = filled.watched_ranks[chosen[rows], names.place[entries]].astype(np.int64)
     may = ranks > 0
-    rows, objects, ranks = rows[may], names.object[entries[may]], ranks[may]
+    rows, entries, ranks = rows[may], entries[may], ranks[may]
     size = int(ranks.max(initial=0)) + 1
-    tokens = np.unique(rows * size + ranks)  # two names may be one token
-    thing, negative = _best(rows, objects, -ranks.astype(np.float64))
+    tokens = np.column_stack([rows * size + ranks, names.spelling[entries]])
+    right = np.unique(tokens, axis=0)[:, 0]  # two names may be one token
+    thing, negative = _best(rows, names.object[entries], -ranks.astype(np.float64))
     best = (-negative).astype(np.int64)
     order = np.lexsort((best, thing))
     thing, best = thing[order], best[order]
-    better = np.searchsorted(tokens, thing * size + best) - np.searchsorted(tokens, thing * size)
-    return Places(thing, best - better + np.arange(len(thing)) - _starts(thing))
+    until = np.searchsorted(right, thing * size + best, side="right")
+    wrong = best - (until - np.searchsorted(right, thing * size))  # those as likely stand first
+    return Places(thing, wrong + 1 + np.arange(len(thing)) - _starts(thing))
 
 
 def tops(places: Places, objects: Ints) -> Tops:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields
-from math import exp
+from math import exp, prod
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from sonde.core.errors import AbilityError
 from sonde.core.rated import RatedColumns
 from sonde.core.scores import Normalise, option_logps, sound
 from sonde.core.scores import shares as option_shares
+from sonde.core.texts import folded
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -69,20 +70,20 @@ def _judge_scored(answer: Scored, correct: Collection[str], normalise: Normalise
 
 def _judge_one(answer: Filled, correct: Collection[str]) -> Judgement:
     found = [
-        (rank, logp)
+        (rank, logp, folded(name))
         for name, rank, logp in zip(
             answer.watched, answer.watched_ranks, answer.watched_logps, strict=True
         )
         if name in correct and rank is not None and logp is not None
     ]
-    sound([*answer.top_logps, *(logp for _, logp in found)])
+    sound([*answer.top_logps, *(logp for _, logp, _ in found)])
     top = tuple((w, exp(p)) for w, p in zip(answer.top[:5], answer.top_logps[:5], strict=True))
     tied = len(answer.top_logps) > 1 and answer.top_logps[0] == answer.top_logps[1]
     if not found:
         return Judgement(rank=None, probability=None, top=top, tied=tied)
     # two names that are the same token are the same answer
-    mass = sum(exp(logp) for _, logp in set(found))
-    return Judgement(rank=min(rank for rank, _ in found), probability=mass, top=top, tied=tied)
+    mass = sum(exp(logp) for _, logp, _ in set(found))
+    return Judgement(rank=min(rank for rank, _, _ in found), probability=mass, top=top, tied=tied)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -133,6 +134,7 @@ class Names:
 
     `start[i]` to `start[i] + count[i]` are those of prompt i: the `place` of the name among the
     watched, the `object` of the owner's it belongs to, and whether it is the object's `usual` one.
+    Two names of one `spelling` that are equally likely are one token (decision 051).
     """
 
     start: Ints
@@ -140,20 +142,30 @@ class Names:
     place: Ints
     object: Ints
     usual: Bools
+    spelling: Ints
 
     @classmethod
     def of(cls, names: Sequence[str], owners: Ints, correct: Mapping[int, Objects]) -> Names:
         """Look the names of every owner up among some."""
         places = {name: i for i, name in enumerate(names)}
         distinct, index = np.unique(owners, return_inverse=True)
-        entries: list[tuple[int, int, bool]] = []
+        entries: list[tuple[int, int, bool, int]] = []
+        spellings: dict[str, int] = {}
         ends = [0]
         for owner in distinct.tolist():
             for number, own in enumerate(correct[owner]):
-                found = [(places[n], number, n == own[0]) for n in own if n in places]
-                entries += found
+                entries += [
+                    (
+                        places[n],
+                        number,
+                        n == own[0],
+                        spellings.setdefault(folded(n), len(spellings)),
+                    )
+                    for n in own
+                    if n in places
+                ]
             ends.append(len(entries))
-        table = np.array(entries, dtype=np.int64).reshape(-1, 3)
+        table = np.array(entries, dtype=np.int64).reshape(-1, 4)
         bounds = np.array(ends)
         return cls(
             start=bounds[:-1][index],
@@ -161,6 +173,7 @@ class Names:
             place=table[:, 0],
             object=table[:, 1],
             usual=table[:, 2] > 0,
+            spelling=table[:, 3],
         )
 
     def spread(self) -> tuple[Ints, Ints]:
@@ -203,13 +216,16 @@ def _names_together(
         gold, none = np.full(count, np.nan), np.zeros(count, dtype=np.int64)
         gold[rows] = logps
         return gold, none, none
-    # by prompt, object, rank and value: two names that are the same token are the same answer
-    order = _order(names.object[entries] + rows * (1 + names.object.max(initial=0)), ranks, logps)
-    rows, ranks, logps = rows[order], ranks[order], logps[order]
-    objects, usual = names.object[entries][order], names.usual[entries][order]
-    distinct = _changes(rows, objects, ranks, logps)
+    objects, usual = names.object[entries], names.usual[entries]
+    tokens = np.column_stack([ranks, names.spelling[entries]])
+    # by prompt, object and token: two names that are the same token are the same answer
+    order = _order(objects + rows * (1 + objects.max(initial=0)), tokens, logps)
+    rows, objects, usual, tokens, logps = (
+        column[order] for column in (rows, objects, usual, tokens, logps)
+    )
+    distinct = _changes(rows, objects, *tokens.T, logps)
     helped, compared = _further_names(rows, objects, usual, logps, distinct, count)
-    return _pooled(rows[distinct], ranks[distinct], logps[distinct], count), helped, compared
+    return _pooled(rows[distinct], tokens[distinct], logps[distinct], count), helped, compared
 
 
 def _first_two(answers: FilledColumns) -> tuple[Ints, Floats, Floats]:
@@ -239,20 +255,24 @@ def _further_names(
     return better, compared.astype(np.int64)
 
 
-def _pooled(rows: Ints, ranks: Ints, logps: Floats, count: int) -> Floats:
+def _pooled(rows: Ints, tokens: Ints, logps: Floats, count: int) -> Floats:
     """The log of the probabilities of each prompt's names together; nan for none."""
-    order = _order(rows, ranks, logps)
-    kept = order[_changes(rows[order], ranks[order], logps[order])]  # of two objects, too
+    order = _order(rows, tokens, logps)
+    kept = order[_changes(rows[order], *tokens[order].T, logps[order])]  # of two objects, too
     return log_sums(rows[kept], logps[kept], count)
 
 
-def _order(groups: Ints, ranks: Ints, logps: Floats) -> Ints:
-    """Entries by group, rank and value; equal ranks have mostly one value."""
-    order = np.argsort(groups * (1 + ranks.max(initial=0)) + ranks, kind="stable")
-    same = ~_changes(groups[order], ranks[order])
-    if (same[1:] & (logps[order][1:] != logps[order][:-1])).any():
-        return np.lexsort((logps, ranks, groups))
-    return order
+def _order(groups: Ints, tokens: Ints, logps: Floats) -> Ints:
+    """Entries by group, then rank and spelling, then value; equal ranks have mostly one value."""
+    ranks, spellings = tokens.T
+    sizes = [1 + int(column.max(initial=0)) for column in (groups, ranks, spellings)]
+    if prod(sizes) <= NEVER:
+        keys = (groups * sizes[1] + ranks) * sizes[2] + spellings
+        order = np.argsort(keys, kind="stable")
+        same = ~_changes(keys[order])
+        if not (same[1:] & (logps[order][1:] != logps[order][:-1])).any():
+            return order
+    return np.lexsort((logps, spellings, ranks, groups))
 
 
 def log_sums(groups: Ints, logps: Floats, count: int) -> Floats:

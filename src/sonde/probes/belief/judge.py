@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sonde.core.columns import Answers, Given, in_blocks
 from sonde.core.reports import Estimate, Estimates, Metric, Table
 from sonde.core.scores import shares as among
+from sonde.core.texts import folded
 from sonde.core.threads import side_by_side
 from sonde.metrics.calibration import bias, bias_level, bias_of, drawn_bias
 from sonde.metrics.judged import Floats, Grid, Judged, Rows, Way, in_words
@@ -205,8 +206,9 @@ def bias_table(estimates: Estimates) -> Table:
 def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Floats]:
     """Templates, candidates, and the share of each, averaged over content-free subjects.
 
-    A candidate is a name that can be answered under every template; names that are the same token
-    are one candidate. Fewer than two candidates have no distribution.
+    A candidate is a name that can be answered under every template; names of one spelling that are
+    always equally likely are one token and so one candidate (decision 051). Fewer than two
+    candidates have no distribution.
     """
     asked = outcomes.contents.get(relation, {})
     keys = sorted(asked)
@@ -214,7 +216,9 @@ def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Fl
         return [], [], np.empty((0, 0))
     logps = np.stack([asked[key] for key in keys])
     able = np.flatnonzero(~np.isnan(logps).any(axis=0))
-    _, first = np.unique(logps[:, able], axis=1, return_index=True)
+    names = outcomes.candidates[relation]
+    spellings = np.unique([folded(names[i]) for i in able], return_inverse=True)[1]
+    _, first = np.unique(np.vstack([logps[:, able], spellings]), axis=1, return_index=True)
     able = able[np.sort(first)]
     if len(able) < 2:
         return [], [], np.empty((0, 0))
@@ -222,7 +226,6 @@ def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Fl
     templates = sorted({template for template, _ in keys})
     owners = np.array([template for template, _ in keys])
     shares = np.stack([weights[owners == template].mean(axis=0) for template in templates])
-    names = outcomes.candidates[relation]
     return templates, [names[i] for i in able], shares
 
 
