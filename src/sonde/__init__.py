@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from sonde.core.answers import Traced as Traced
     from sonde.core.certificates import Certificate as Certificate
     from sonde.core.columns import Answers as Answers
+    from sonde.core.components import setting as setting
     from sonde.core.facts import Card as Card
     from sonde.core.facts import Dataset as Dataset
     from sonde.core.facts import Entity as Entity
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from sonde.core.reports import Estimate as Estimate
     from sonde.core.reports import Metric as Metric
     from sonde.core.reports import Report as Report
-    from sonde.core.settings import setting as setting
     from sonde.data.format import hash_files as hash_files
     from sonde.metrics.frames import judge as judge
     from sonde.metrics.frames import mean as mean
@@ -75,6 +75,7 @@ _MODULES = {
     "sonde.core.answers": ("Filled", "Generated", "Sampled", "Scored", "Traced"),
     "sonde.core.certificates": ("Certificate",),
     "sonde.core.columns": ("Answers",),
+    "sonde.core.components": ("setting",),
     "sonde.core.facts": ("Card", "Dataset", "Entity", "Fact", "Relation", "Template"),
     "sonde.core.prompts": (
         "Block",
@@ -87,7 +88,6 @@ _MODULES = {
         "Trace",
     ),
     "sonde.core.reports": ("Estimate", "Metric", "Report"),
-    "sonde.core.settings": ("setting",),
     "sonde.data.format": ("hash_files",),
     "sonde.metrics.frames": ("judge", "mean"),
     "sonde.models.options": ("LoadOptions",),

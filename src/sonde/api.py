@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from sonde.core.abilities import Model, Probe
 from sonde.core.certificates import Certificate
+from sonde.core.components import build
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.reports import Report
-from sonde.core.settings import build
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
+from sonde.probes import find_probe
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
-from sonde.runs.probes import find_probe
 from sonde.runs.run import Run, load_on
 
 if TYPE_CHECKING:

@@ -20,17 +20,17 @@ import polars
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
 from sonde.core.answers import Answer, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.columns import Answers, one_by_one
+from sonde.core.components import settings_of
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Prompt, Prompts, blocks_of
 from sonde.core.reports import Report
-from sonde.core.settings import settings_of
 from sonde.data.check import problems
 from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
 from sonde.runs.shards import answer
-from sonde.store.blocks import blocks_of as answers_of
 from sonde.store.rows import Answering, together
+from sonde.store.shards import blocks_of as answers_of
 
 TOLERANCE = 1e-4
 

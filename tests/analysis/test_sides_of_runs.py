@@ -14,7 +14,7 @@ import sonde
 from sonde.core.errors import UsageError
 from sonde.core.reports import Boxes, Cell, Curves, Estimate, Figure, Histogram, Labelled, Strip
 from sonde.models.scripted import Scripted
-from sonde.runs.probes import probes
+from sonde.probes import PROBES
 
 ICL: dict[str, Any] = {"samples": 3, "most": 3, "floor": 2, "draws": 200}
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -96,7 +96,7 @@ def analysed(make: Make) -> Analysed:
 
 
 def test_every_probe_is_tried() -> None:
-    assert set(SETTINGS) == set(probes())
+    assert set(SETTINGS) == set(PROBES)
 
 
 @pytest.mark.parametrize("probe", SETTINGS)

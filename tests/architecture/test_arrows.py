@@ -46,7 +46,7 @@ ARROWS = {
         "prompting",
         "store",
     },
-    "api": {"analysis", "cards", "core", "data", "models", "runs"},
+    "api": {"analysis", "cards", "core", "data", "models", "probes", "runs"},
     "lab": {
         "api",
         "core",
@@ -54,6 +54,7 @@ ARROWS = {
         "metrics",
         "models",
         "optimise",
+        "probes",
         "prompting",
         "reporting",
         "runs",
@@ -75,11 +76,12 @@ ARROWS = {
         "metrics",
         "models",
         "optimise",
+        "probes",
         "reporting",
         "runs",
     },
 }
-"""Which rooms a room may import; `runs` knows of probes only the table by which they are found."""
+"""Which rooms a room may import; of probes others know only the table by which they are found."""
 
 SIBLINGS = {
     "probes": set(),
@@ -201,12 +203,12 @@ def test_the_top_level_holds_rooms_and_what_users_import() -> None:
     assert files == {"__init__", "__main__", "api", "testing"}
 
 
-def test_runs_know_no_probe() -> None:
-    for path in (SOURCE / "runs").rglob("*.py"):
+@pytest.mark.parametrize("room", ["api", "cli", "lab", "runs"])
+def test_probes_are_known_by_their_names_alone(room: str) -> None:
+    table = {f"sonde.probes.{name}" for name in ("PROBES", "SUMMARIES", "find_probe")}
+    for path in (path for path in modules() if path.relative_to(SOURCE).parts[0].startswith(room)):
         met = {name for name in imports(path) if name.startswith("sonde.probes")}
-        assert met <= {"sonde.probes.MODULES", "sonde.probes.SUMMARIES"}, (
-            f"{path.name} imports {met}"
-        )
+        assert met <= table, f"{path.name} imports {met - table}"
 
 
 @pytest.mark.parametrize("folder", SIBLINGS)

@@ -12,8 +12,8 @@ import pytest
 
 from sonde.cli.options import argument, changed, listed, matching, option, verb
 from sonde.cli.verbs import group
+from sonde.core.components import setting
 from sonde.core.errors import UsageError
-from sonde.core.settings import setting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from sonde.cli.run import axes
-from sonde.runs.probes import find_probe
+from sonde.probes import find_probe
 from tests.command import Sonde
 
 

@@ -10,7 +10,7 @@ from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score, Trace
 from sonde.data.catalog import bundled
 from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
-from sonde.runs.probes import probes
+from sonde.probes import PROBES
 from sonde.testing import check_dataset, check_model, check_probe, oracle_for
 
 
@@ -19,7 +19,7 @@ def small() -> Dataset:
     return sonde.dataset("atlas", relations=("P30", "P36", "P103"), limit=6)
 
 
-@pytest.mark.parametrize("name", probes())
+@pytest.mark.parametrize("name", PROBES)
 def test_a_probe_passes_the_checks(name: str, small: Dataset) -> None:
     check_probe(sonde.probe(name), small)
 

@@ -9,7 +9,7 @@ import pytest
 import sonde
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Selection
-from sonde.core.repeats import leaked, training
+from sonde.core.train_test_overlap import leaked, training
 from sonde.data.catalog import load
 from sonde.data.check import faults
 from sonde.data.statistics import relation_counts

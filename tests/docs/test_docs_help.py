@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sonde.core.settings import settings_of
-from sonde.runs.probes import probes
+from sonde.core.components import settings_of
+from sonde.probes import PROBES
 
 from .pages import CROSSED, DOCS, METRICS, PAGES, USES, Block, blocks, rows
 from .program import crossed_table, help_text, metrics_table, uses_table, verbs
@@ -54,10 +54,10 @@ def test_every_verb_has_a_page() -> None:
             assert shown == {words}, f"docs/{words}.md does not show sonde {words} --help"
 
 
-@pytest.mark.parametrize("name", sorted(probes()))
+@pytest.mark.parametrize("name", sorted(PROBES))
 def test_a_probe_has_a_page_with_every_setting_and_its_default(name: str) -> None:
     own = [p for p in (DOCS / f"probe-{name}.md", DOCS / f"{name}.md") if p.exists()]
     page, heading = (own[0], "Settings") if own else (STUDIES, f"Settings of {name}")
     documented = [row[:2] for row in rows(page, heading)]
-    there = [[f"`{s.name}`", f"`{s.default}`"] for s in settings_of(probes()[name])]
+    there = [[f"`{s.name}`", f"`{s.default}`"] for s in settings_of(PROBES[name])]
     assert documented == there

@@ -21,9 +21,9 @@ from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
 from sonde.reporting.render.json import as_json
-from sonde.store.blocks import ANSWERS, NAMES
 from sonde.store.manifest import OPTIONAL
 from sonde.store.runs import CERTIFICATE
+from sonde.store.shards import ANSWERS, NAMES
 from tests.worlds import dataset_of, fact, relation, template
 
 from . import program

@@ -15,8 +15,9 @@ from sonde.cli.main import main
 from sonde.cli.options import ComputeOptions
 from sonde.core.abilities import Identity
 from sonde.data.catalog import bundled
-from sonde.runs.shards import OPTION, total_work
+from sonde.runs.shards import OPTION
 from sonde.runs.sweep import cells
+from sonde.runs.throughput import total_work
 
 from .pages import PAGES
 from .program import verbs

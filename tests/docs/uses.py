@@ -16,13 +16,13 @@ import sonde
 from sonde.analysis.readings import readings
 from sonde.core.abilities import ABILITIES
 from sonde.core.columns import Answers
+from sonde.core.components import settings_of
 from sonde.core.errors import AbilityError, SondeError
 from sonde.core.facts import Dataset, Entity, Fact, Relation, Template
 from sonde.core.prompts import Block, blocks_of
 from sonde.core.reports import Report
-from sonde.core.settings import settings_of
 from sonde.models.scripted import Scripted
-from sonde.runs.probes import find_probe, probes
+from sonde.probes import PROBES, find_probe
 from sonde.testing import answer_all
 
 ASKED, TRAINED = 4, 12
@@ -190,7 +190,7 @@ def uses() -> dict[tuple[str, str], dict[str, list[str]]]:
     whole = full()
     said = {f.id: f.objects[0].names[1] for r in whole.relations for f in whole.facts(r.id)}
     found: dict[tuple[str, str], dict[str, list[str]]] = {}
-    bases = {name: list(_bases(name, whole, said)) for name in probes()}
+    bases = {name: list(_bases(name, whole, said)) for name in PROBES}
     for field, without in fields().items():
         less = without(whole)
         cells: dict[str, list[str]] = {"asks": [], "reads": [], "readings": _readings(field)}
@@ -248,7 +248,7 @@ def table() -> Iterator[str]:
 
 def _listed(names: list[str]) -> str:
     """Probes in a cell: all, all but some, or some."""
-    others = [name for name in probes() if name not in names]
+    others = [name for name in PROBES if name not in names]
     if len(others) <= FEW:
         but = f" but {', '.join(f'`{name}`' for name in others)}" if others else ""
         return f"every probe{but}"

@@ -31,7 +31,7 @@ from sonde.lab.estimators.catalogue import (
 )
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods
-from sonde.runs.probes import find_probe
+from sonde.probes import find_probe
 from sonde.runs.run import Run
 from tests import worlds
 from tests.worlds import dataset_of, entity, question

@@ -17,7 +17,7 @@ from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents, mentions
 from sonde.lab.worlds.world import Taught, World, make_world
-from sonde.runs.probes import probes
+from sonde.probes import PROBES
 from tests.rows import asked as asked_of
 
 from .worlds import FEW, any_world, small
@@ -216,13 +216,13 @@ def test_the_golden_world_is_still_the_same() -> None:
     assert (world.fingerprint, text) == ("b94f798247f264f5", "5e7c293aaa254ad1")
 
 
-@pytest.mark.parametrize("name", sorted(probes()))
+@pytest.mark.parametrize("name", sorted(PROBES))
 def test_every_probe_can_ask_about_a_world_in_words_that_the_world_knows(name: str) -> None:
     world = make_world(WorldSettings(facts=60, subjects=80, skew=1.0, cues=0.2))
     dataset: Dataset = world.dataset.select(Selection(limit=2, relations=("R01", "R03", "R07")))
     known, asked = {*world.words(), "%", ";"}, 0  # marks of KAMEL's lists are no words
     abilities = frozenset({"score", "fill", "generate", "sample", "trace"})
-    for prompt in asked_of(probes()[name]().suited(abilities), dataset):
+    for prompt in asked_of(PROBES[name]().suited(abilities), dataset):
         asked += 1
         assert set(pieces(f"{prompt.prefix} {prompt.suffix}")) <= known
     assert asked

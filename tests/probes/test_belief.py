@@ -16,10 +16,10 @@ from sonde.core.facts import Dataset, Fact, Selection, Template
 from sonde.core.prompts import Fill, Score
 from sonde.core.reports import Estimate, Histogram, Report
 from sonde.models.scripted import Scripted
+from sonde.probes import PROBES
 from sonde.probes.belief.probe import Belief
 from sonde.probes.belief.report import more_moving
 from sonde.probes.lama.probe import Lama
-from sonde.runs.probes import probes
 from sonde.testing import check_probe
 from tests.rows import answer_all
 from tests.rows import asked as asked_of
@@ -323,7 +323,7 @@ def test_belief_passes_the_checks_with_other_settings(settings: dict[str, object
 
 
 def test_belief_is_found_by_its_name() -> None:
-    assert probes()["belief"] is Belief
+    assert PROBES["belief"] is Belief
 
 
 def test_the_first_prompt_gives_the_score_of_lama() -> None:

@@ -15,11 +15,11 @@ import pytest
 import sonde
 from sonde.core.abilities import Ability
 from sonde.core.answers import Answer, Answered, Generated, Sampled
+from sonde.core.components import settings_of
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Generate, Prompt, Sample
 from sonde.core.reports import Estimate, Report, Table
-from sonde.core.settings import settings_of
 from sonde.models.controls import majority
 from sonde.probes.belief_icl.judge import answer_logps
 from sonde.probes.belief_icl.probe import BeliefIcl

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sonde.core.settings import settings_of
+from sonde.core.components import settings_of
 from sonde.probes.belief.probe import Belief
 from tests.docs import program
 from tests.docs.pages import DOCS, first_cells

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sonde.core.settings import settings_of
+from sonde.core.components import settings_of
 from sonde.probes.monitor.probe import Monitor
 from tests.docs.pages import DOCS, first_cells
 

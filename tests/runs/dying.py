@@ -18,7 +18,7 @@ import pyarrow.parquet  # noqa: F401
 
 from sonde.api import dataset, probe
 from sonde.models.controls import majority
-from sonde.runs.probes import find_probe
+from sonde.probes import find_probe
 from sonde.runs.run import run
 from sonde.store.manifest import versions
 

@@ -16,7 +16,7 @@ from sonde.core.costs import Batches
 from sonde.core.errors import StoreError
 from sonde.core.prompts import Prompt
 from sonde.models.torch.loading import budgets
-from sonde.runs import filling as settled
+from sonde.runs import shards as settled
 from sonde.runs.plan import plan
 from tests import tiny
 from tests.parity.test_memory import ERRORS, limit

@@ -22,9 +22,8 @@ from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, ModelError, StoreError, UsageError
 from sonde.models.scripted import Scripted
 from sonde.runs import certificates
-from sonde.runs.filling import Made, Numbered
 from sonde.runs.run import Run, open_run, run
-from sonde.runs.shards import Effort
+from sonde.runs.shards import Effort, Made, Numbered
 from sonde.store.rows import Answering
 from sonde.store.runs import RunFolder
 from sonde.store.shards import shard_bytes

@@ -13,7 +13,7 @@ import pytest
 import sonde
 from sonde.core.progress import advance, begin, heard, part, told
 from sonde.data.format import write_dataset
-from sonde.runs.shards import shorter
+from sonde.runs.throughput import shorter
 from tests import tiny
 from tests.worlds import dataset_of, numbered
 

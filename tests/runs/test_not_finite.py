@@ -22,8 +22,8 @@ from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace, Wan
 from sonde.core.reports import Report
 from sonde.data.catalog import load as load_dataset
 from sonde.probes.lama.probe import Lama
+from sonde.store.manifest import Digests
 from sonde.store.runs import RunFolder
-from sonde.store.shards import Digests
 from tests import tiny
 from tests.worlds import numbered
 from tests.written import dataset as written_dataset

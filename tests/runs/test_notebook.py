@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 import sonde
+from sonde.core.components import settings_of
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
-from sonde.core.settings import settings_of
 from sonde.metrics.judged import FACT_COLUMNS
-from sonde.runs.probes import probes
+from sonde.probes import PROBES
 from sonde.runs.run import Run
 
 LINE = 160  # characters
@@ -104,10 +104,10 @@ def test_facts_have_what_is_right_what_was_said_and_how_that_was_judged(run: Run
     assert row["rank"] > 1 and 0 < row["confidence"] < 1
 
 
-@pytest.mark.parametrize("name", sorted(probes()))
+@pytest.mark.parametrize("name", sorted(PROBES))
 def test_facts_have_the_same_columns_whatever_the_probe(name: str, tmp_path: Path) -> None:
     data = sonde.dataset("atlas", relations=("P36",), limit=4)
-    known = {s.name for s in settings_of(probes()[name])}
+    known = {s.name for s in settings_of(PROBES[name])}
     small = {"samples": 0, "draws": 50, "seeds": 1, "paraphrases": 1, "frames": 1, "templates": 1}
     some = {key: small[key] for key in known & small.keys() if name != "belief" or key == "draws"}
     if name == "belief-icl":

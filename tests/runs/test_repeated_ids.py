@@ -14,8 +14,8 @@ from polars import read_parquet
 
 import sonde
 from sonde.core.errors import DataError
+from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Fact, Selection
-from sonde.core.repeats import refuse_repeats
 from sonde.data.catalog import load as load_dataset
 from sonde.data.format import open_dataset, seal
 from sonde.models.controls import majority

@@ -10,8 +10,8 @@ import pytest
 from sonde.core.abilities import Identity
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.files import add_line, explain_os_errors, take_lock, write_whole
+from sonde.store.manifest import Digests
 from sonde.store.runs import RunFolder, encoded
-from sonde.store.shards import Digests
 
 from .sample import ROWS, answering, manifest, prompts
 

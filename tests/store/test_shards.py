@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from sonde.core.errors import CorruptShard, StoreError
-from sonde.store.blocks import blocks_of
+from sonde.store.manifest import Digests
 from sonde.store.rows import same_prompts
-from sonde.store.shards import Digests, read_shard, shard_bytes, table_of
+from sonde.store.shards import blocks_of, read_shard, shard_bytes, table_of
 
 from .sample import ROWS, answering, prompts
 

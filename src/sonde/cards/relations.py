@@ -18,7 +18,7 @@ from sonde.cards.alike import LEAST, Near, likest, near
 from sonde.cards.guesses import Guesses, Spread, guesses, spread
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Fact, Relation, slot_values
 from sonde.core.progress import told
-from sonde.core.repeats import DEV, TRAIN, leaking, name_pairs
+from sonde.core.train_test_overlap import DEV, TRAIN, leaking, name_pairs
 from sonde.data.check import finder
 from sonde.metrics.judged import Floats
 

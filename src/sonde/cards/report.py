@@ -32,7 +32,6 @@ from sonde.cards.numbers import (
 from sonde.cards.relations import Described, described
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
-from sonde.core.repeats import TEST
 from sonde.core.reports import (
     Curves,
     Estimate,
@@ -43,6 +42,7 @@ from sonde.core.reports import (
     Metric,
     Report,
 )
+from sonde.core.train_test_overlap import TEST
 from sonde.core.words import counted, listed, written
 from sonde.metrics.estimates import RELATIONS
 from sonde.reporting.build.figures import curve, distribution, dots_by_relation

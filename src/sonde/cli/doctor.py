@@ -32,19 +32,19 @@ from sonde.core.abilities import Identity, Model, Probe, abilities, prompts_as_g
 from sonde.core.certificates import Certificate
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.examinations import Text
+from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Prompt
-from sonde.core.repeats import refuse_repeats
 from sonde.core.words import legible
 from sonde.doctor.certify import Replies, findings
 from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
+from sonde.probes import find_probe
 from sonde.reporting.render.terminal_text import line
 from sonde.runs.certificates import file_named, keep
 from sonde.runs.certifying import as_reference, ask, compare, fixed_facts
-from sonde.runs.probes import find_probe
 from sonde.runs.refusals import refuse_unworded
 
 STYLES: dict[Verdict, str] = {

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_origin, get_type_hints
 
 from sonde.cli.console import waiting
+from sonde.core.components import build, parse, settings_of
 from sonde.core.errors import UsageError
-from sonde.core.settings import build, parse, settings_of
 from sonde.models.options import LoadOptions
 
 if TYPE_CHECKING:

@@ -14,13 +14,13 @@ from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost, Memory
 from sonde.core.facts import Dataset
 from sonde.core.reports import Column, Report, Table
+from sonde.probes import PROBES, SUMMARIES
 from sonde.reporting.build.tables import Field, table
 from sonde.reporting.render.cells import fixed, share
 from sonde.reporting.render.json import plain
 from sonde.reporting.render.terminal import show as show_report
 from sonde.runs.plan import SECONDS, Plan, Share, Time
 from sonde.runs.plan import plan as make_plan
-from sonde.runs.probes import probes, summaries
 
 COMPLETE = "The run is complete: nothing is left to be computed."
 
@@ -209,7 +209,7 @@ app = components(
     "Say what a run would cost, without making it.\n\n"
     "Example: sonde plan lama -m smollm2 -d atlas --limit 10",
     plan_probe,
-    probes(),
+    PROBES,
     "sonde plan {name} -m smollm2 -d atlas --limit 10",
-    summaries(),
+    SUMMARIES,
 )

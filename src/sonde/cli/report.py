@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from sonde.cli.console import output, print_json, say, waiting, writing
 from sonde.cli.options import ALL_TABLES, JSON, PAGE, argument, option, pairs, verb
+from sonde.core.components import parse
 from sonde.core.errors import MissingExtra, SondeError, UsageError
 from sonde.core.files import whole
-from sonde.core.settings import parse
 
 if TYPE_CHECKING:
     from sonde.core.reports import Report

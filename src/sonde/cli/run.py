@@ -28,10 +28,9 @@ from sonde.cli.options import (
     verb,
 )
 from sonde.cli.verbs import components
+from sonde.core.components import parse, settings_of
 from sonde.core.errors import UsageError
-from sonde.core.settings import parse, settings_of
-from sonde.runs.probes import find_probe, summaries
-from sonde.runs.probes import probes as all_probes
+from sonde.probes import PROBES, SUMMARIES, find_probe
 
 if TYPE_CHECKING:
     from sonde.cli.console import Tick
@@ -130,7 +129,7 @@ def _with_workers(tick: Tick, model: Model) -> Tick:
 
 def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
     """What is said of a run that takes long: how long, and what would be shorter."""
-    from sonde.runs.shards import shorter
+    from sonde.runs.throughput import shorter
 
     ways = [f"{flag} about {roughly(each)}" for flag, each in shorter(probe, dataset, whole)]
     instead = f" ({'; '.join(ways)})" if ways else ""
@@ -142,9 +141,9 @@ app = components(
     "Example: sonde run lama -m smollm2 -d atlas --limit 5\n\n"
     'Example: sonde run lama -m smollm2 -d facts.csv --wording "The capital of [X] is [Y]."',
     run_probe,
-    all_probes(),
+    PROBES,
     "sonde run {name} -m smollm2 -d atlas --relations P30 --limit 3",
-    summaries(),
+    SUMMARIES,
 )
 
 
@@ -269,7 +268,7 @@ def probes() -> None:
 
     Example: sonde run lama -m smollm2 --template 2 --limit 5
     """
-    for name, probe in sorted(all_probes().items()):
+    for name, probe in sorted(PROBES.items()):
         say(f"{name}: {inspect.getdoc(probe)}")
         rows = [("  " + s.name, shown(s.default), s.help) for s in settings_of(probe)]
         print_table(("setting", "default", "meaning"), rows)

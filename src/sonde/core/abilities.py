@@ -284,7 +284,7 @@ def group_by_ability(prompts: Prompts, *, joins: bool) -> dict[str, list[int]]:
 class Probe(Protocol):
     """Two pure functions around a model: what to ask, and how to read the answers.
 
-    A probe is a frozen dataclass; its fields are its settings (see `sonde.core.settings`).
+    A probe is a frozen dataclass; its fields are its settings (see `sonde.core.components`).
     """
 
     name: ClassVar[str]

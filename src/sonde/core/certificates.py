@@ -15,11 +15,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from sonde.core.abilities import Identity, identity_key
 from sonde.core.answers import Scored
+from sonde.core.components import fits
 from sonde.core.files import parsed
 from sonde.core.fingerprints import canonical
 from sonde.core.prompts import Key, Prompt, Score
 from sonde.core.reports import Column, Table
-from sonde.core.settings import fits
 
 FORMAT = 1
 Verdict = Literal["equal", "other numerics", "broken"]

@@ -1,4 +1,6 @@
-"""Facts as columns: one frame a relation, read once. Knows neither files nor what facts mean.
+"""Facts as columns: one frame a relation, read once, each fact under an id of its own.
+
+Knows neither files nor what facts mean. Columns:
 
 fact, relation, split    the fact's id, its relation, its split
 subject, subject_id      the usual name, the identifier
@@ -15,6 +17,7 @@ valid_from, valid_to     when the objects are right
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain, count, islice
@@ -25,6 +28,8 @@ from sonde.core.errors import DataError
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame, Series
+
+    from sonde.core.facts import Dataset, Relation
 
 APART = "apart"
 """A tag of facts that were collected apart from those that are asked about, to train on.
@@ -39,6 +44,9 @@ Space = Mapping[str, Sequence[str]]
 
 KEPT = 2**27
 """Bytes of frames that are kept; beyond that, those that were looked at last stay."""
+
+SHOWN = 5
+"""Ids that are named where some stand for two things."""
 
 
 class FactFrames:
@@ -89,6 +97,53 @@ class FactFrames:
         if places is not None:
             return cast(Iterator[str], places(relation))
         return (f"relation {relation}, fact {number}" for number in count(1))
+
+
+def refuse_repeats(dataset: Dataset, relations: Sequence[Relation]) -> None:
+    """Raise DataError if an id of these relations stands for two things."""
+    repeated = list(_repeated_templates(relations)) or list(_repeated_facts(dataset, relations))
+    if not repeated:
+        return
+    more = [f"and {len(repeated) - SHOWN} more"] if len(repeated) > SHOWN else []
+    raise DataError(
+        f"dataset {dataset.name!r} has {len(repeated)} ids that stand for something else "
+        "already, so that answers would be mixed:\n  "
+        + "\n  ".join([*repeated[:SHOWN], *more])
+        + "\ngive each an id of its own; 'sonde data check' lists everything that is wrong"
+    )
+
+
+def _repeated_templates(relations: Sequence[Relation]) -> Iterator[str]:
+    """Relations that have another's id, and templates that have that of another of the relation."""
+    for id, times in Counter(relation.id for relation in relations).items():
+        yield from [f"relation id {id!r}"] * (times - 1)
+    for relation in relations:
+        for id, times in Counter(template.id for template in relation.templates).items():
+            yield from [f"relation {relation.id}: template id {id!r}"] * (times - 1)
+
+
+def _repeated_facts(dataset: Dataset, relations: Sequence[Relation]) -> Iterator[str]:
+    """Where the facts stand that have another's id, and where the other stands."""
+    import polars
+
+    if not relations:
+        return
+    hashes = polars.concat([_hashes(dataset, relation) for relation in relations])
+    if hashes.n_unique() == len(hashes):
+        return
+    assert isinstance(dataset.read, FactFrames)
+    firsts: dict[str, str] = {}
+    for relation in relations:
+        ids = dataset.frame(relation.id)["fact"]
+        for id, place in zip(ids, dataset.read.places(relation.id), strict=False):
+            first = firsts.setdefault(id, place)
+            if first != place:
+                yield f"{place}: fact id {id!r}, as in {first}"
+
+
+def _hashes(dataset: Dataset, relation: Relation) -> Series:
+    """Eight bytes a fact, however many there are."""
+    return dataset.frame(relation.id)["fact"].hash()
 
 
 def frame_of(facts: Iterable[Any] | DataFrame, relation: str = "") -> DataFrame:

@@ -220,9 +220,8 @@ def _names_together(
     tokens = np.column_stack([ranks, names.spelling[entries]])
     # by prompt, object and token: two names that are the same token are the same answer
     order = _order(objects + rows * (1 + objects.max(initial=0)), tokens, logps)
-    rows, objects, usual, tokens, logps = (
-        column[order] for column in (rows, objects, usual, tokens, logps)
-    )
+    rows, objects, usual = rows[order], objects[order], usual[order]
+    tokens, logps = tokens[order], logps[order]
     distinct = _changes(rows, objects, *tokens.T, logps)
     helped, compared = _further_names(rows, objects, usual, logps, distinct, count)
     return _pooled(rows[distinct], tokens[distinct], logps[distinct], count), helped, compared

@@ -27,7 +27,7 @@ from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.fingerprints import canonical, fingerprint
 from sonde.core.prompts import Prompt
-from sonde.core.repeats import TRAIN, training
+from sonde.core.train_test_overlap import TRAIN, training
 from sonde.models.options import LoadOptions
 from sonde.models.tables import UNSEEN, Table, TableModel
 

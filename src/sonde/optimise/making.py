@@ -15,9 +15,10 @@ from typing import Any, ClassVar, Protocol
 from sonde.core.abilities import Model
 from sonde.core.components import Components
 from sonde.core.errors import AbilityError, DataError, ModelError, UsageError
+from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
-from sonde.core.repeats import leaked, refuse_repeats
+from sonde.core.train_test_overlap import leaked
 from sonde.optimise import MODULES
 from sonde.optimise.folder import Folder, head
 

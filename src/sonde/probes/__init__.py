@@ -1,7 +1,12 @@
 """Probes, a folder each: what to ask, how to judge the answers, what the report says.
 
-`MODULES` is how a probe is found; those of other packages come through `sonde.probes`.
+`PROBES` is how a probe class is found: by its name, those of other packages through `sonde.probes`.
+Light: a wrong name is refused before any of them is imported.
 """
+
+from __future__ import annotations
+
+from sonde.core.components import Components
 
 MODULES = {
     "bear": "sonde.probes.bear.probe",
@@ -37,3 +42,12 @@ SUMMARIES = {
     "qa": "Questions with lists of answers, judged as sets.",
 }
 """What each is about in a line, for lists that import none of them."""
+
+PROBES = Components(MODULES, "sonde.probes")
+"""Every probe class by name."""
+
+
+def find_probe(name: str) -> type:
+    """The probe class of that name."""
+    found: type = PROBES.find(name, "probe")
+    return found

@@ -25,13 +25,11 @@ from sonde.core.reports import Report
 from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.models.options import cache_folder
-from sonde.runs.filling import AnswersShards
-from sonde.runs.shards import Effort, shard_work
-from sonde.store.blocks import blocks_of
+from sonde.runs.shards import AnswersShards, Effort, shard_work
 from sonde.store.manifest import Manifest
 from sonde.store.manifest import versions as versions
 from sonde.store.runs import CERTIFICATE, Writer
-from sonde.store.shards import table_of
+from sonde.store.shards import blocks_of, table_of
 
 FOLDER = "certificates"
 MAKE = "sonde doctor -m MODEL --against hf:FOLDER"

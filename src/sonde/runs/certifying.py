@@ -11,8 +11,8 @@ from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.doctor.certify import Replies, certificate_prompts, certify
 from sonde.models.load import examiner
+from sonde.probes import find_probe
 from sonde.runs.certificates import is_foreign, versions
-from sonde.runs.probes import find_probe
 
 Options = TypeVar("Options")
 

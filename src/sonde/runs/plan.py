@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any
 from sonde.core.abilities import WANTED, Model, Plans, Probe
 from sonde.core.costs import Batches, Cost, Memory, ShardCost
 from sonde.core.errors import UsageError
+from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset
 from sonde.core.progress import advance, begin
 from sonde.core.prompts import Prompt, Prompts, Score, put
-from sonde.core.repeats import refuse_repeats
-from sonde.runs.filling import settle
-from sonde.runs.probes import suited
-from sonde.runs.refusals import fitting, refuse_unasked
+from sonde.runs.refusals import fitting, refuse_unasked, suited
 from sonde.runs.run import default_folder, describe
-from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, asked, shards, weights
+from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, asked, settle, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
 from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder

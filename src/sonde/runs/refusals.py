@@ -1,4 +1,4 @@
-"""Say what is missing where a probe cannot ask: sentences, a language, or room in a model.
+"""Say what is missing where a probe cannot ask: an ability, sentences, a language, room in a model.
 
 A dataset may have no sentences that the probe asks with, or none in a whole language. Of prompts
 that are too long for a model it is found how far the probe must be cut down, by the setting that it
@@ -15,13 +15,14 @@ from heapq import nlargest
 from itertools import groupby
 from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
-from sonde.core.abilities import Model, Plans, Probe
-from sonde.core.errors import DataError, PromptTooLong, SondeError
+from sonde.core.abilities import Ability, Lacks, Model, Plans, Probe, abilities
+from sonde.core.components import settings_of
+from sonde.core.errors import AbilityError, DataError, PromptTooLong, SondeError, UsageError
 from sonde.core.facts import Dataset, Relation, Style, Template
 from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
-from sonde.core.settings import settings_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
+from sonde.probes import PROBES
 from sonde.runs.shards import asked
 
 WORDS: dict[Style, str] = {
@@ -34,6 +35,30 @@ SHOWN = 3
 FEW = 2
 LONGEST = 16
 """Prompts of each relation that are tried."""
+
+
+def suited(probe: Probe, model: Model) -> Probe:
+    """A probe settled for a model; refused, saying what else can be asked, if the model cannot."""
+    can = abilities(model)
+    try:
+        return probe.suited(can)
+    except AbilityError as error:
+        if not isinstance(model, Lacks):
+            raise
+        why = "; ".join(f"to {name}: {reason}" for name, reason in model.lacks().items())
+        able = ", ".join(name for name, kind in PROBES.items() if _takes(kind, can))
+        raise AbilityError(
+            f"{error}. Why it is not able {why}. Probes that it can serve: {able or 'none'}"
+        ) from None
+
+
+def _takes(kind: type, can: frozenset[Ability]) -> bool:
+    """Whether a probe, as it is without settings, takes a model of such abilities."""
+    try:
+        kind().suited(can)
+    except (AbilityError, UsageError):
+        return False
+    return True
 
 
 def refuse_unasked(probe: Probe, dataset: Dataset) -> None:

@@ -20,28 +20,39 @@ from sonde.core.abilities import Admits, Model, Probe
 from sonde.core.answers import Answered
 from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers, Kept
+from sonde.core.components import build, settings_of
 from sonde.core.costs import Batches
 from sonde.core.errors import DataError, StoreError, UsageError
+from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Selection
 from sonde.core.files import explain_os_errors
 from sonde.core.notebook import html
 from sonde.core.progress import begin, told
 from sonde.core.prompts import Block
-from sonde.core.repeats import refuse_repeats
 from sonde.core.reports import Report
-from sonde.core.settings import build, settings_of
 from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
+from sonde.probes import PROBES, find_probe
 from sonde.runs import certificates
-from sonde.runs.filling import AnswersShards, Watch, amount, fill_folder, settle
 from sonde.runs.overviews import described, overview
-from sonde.runs.probes import find_probe, probes, suited
-from sonde.runs.refusals import fitting, refuse_unasked
-from sonde.runs.shards import SHARD_WEIGHT, Effort, Progress, asked, shards, weights
-from sonde.store.blocks import friendly
+from sonde.runs.refusals import fitting, refuse_unasked, suited
+from sonde.runs.shards import (
+    SHARD_WEIGHT,
+    AnswersShards,
+    Effort,
+    Progress,
+    Watch,
+    amount,
+    asked,
+    fill_folder,
+    settle,
+    shards,
+    weights,
+)
 from sonde.store.manifest import Manifest, surroundings
+from sonde.store.rows import friendly
 from sonde.store.runs import RunFolder, Writer
 
 if TYPE_CHECKING:
@@ -147,7 +158,7 @@ class Run:
         probe = self.probe(reading)
         if isinstance(probe, Judges):
             return probe
-        able = sorted(name for name, kind in probes().items() if issubclass(kind, Judges))
+        able = sorted(name for name, kind in PROBES.items() if issubclass(kind, Judges))
         raise UsageError(
             f"{self.path} was made by probe {self.manifest.probe['name']!r}, which does not judge "
             f"prompts one by one; take runs of {', '.join(able)}"

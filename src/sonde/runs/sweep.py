@@ -17,12 +17,12 @@ from typing import Any, cast
 
 from sonde.core.abilities import Model, Probe
 from sonde.core.certificates import Certificate
+from sonde.core.components import build, settings_of
 from sonde.core.errors import StoreError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.core.files import parsed, whole
 from sonde.core.notebook import html
 from sonde.core.reports import Report
-from sonde.core.settings import build, settings_of
 from sonde.runs.certificates import certified, find, refuse_broken
 from sonde.runs.overviews import sweep_overview
 from sonde.runs.run import Run, open_run, run

@@ -1,16 +1,21 @@
-"""Time a model on a few of a run's own prompts. Knows prompts and clocks, nothing of models.
+"""Time a model on a few of a run's own prompts, and say how a run would be shorter.
 
 The first prompts only warm the model up. After them come slices from places spread over the run,
-growing until one takes a fair part of the time there is, since larger batches go faster.
+growing until one takes a fair part of the time there is, since larger batches go faster. Knows
+prompts and clocks, nothing of models.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
-from sonde.core.prompts import Prompt
+from sonde.core.abilities import Probe
+from sonde.core.facts import Dataset
+from sonde.core.prompts import Prompt, blocks_of
+from sonde.runs.shards import weights
 
 FIRST = 256
 """Work of the first slice, in tokens (or options, where tokens are not known)."""
@@ -122,3 +127,36 @@ def _pace(warm_up: Measure, found: Sequence[Measure]) -> Throughput:
         slices=len(fair),
         spent=warm_up.seconds + sum(m.seconds for m in found),
     )
+
+
+GOAL = 300.0
+"""Seconds that a shorter run may take to be worth naming."""
+
+LIMITS = (100, 50, 20, 10, 5, 2, 1)
+
+
+def shorter(probe: Probe, dataset: Dataset, seconds: float) -> Iterator[tuple[str, float]]:
+    """Flags that would make a run of so many seconds shorter, each with the seconds it would take.
+
+    The limit is the largest that keeps within `GOAL`, or else 1.
+    """
+    work = total_work(probe, dataset)
+    one = total_work(probe, limited(dataset, 1))
+    fits = (n for n in LIMITS if n * one < work and n * one * seconds <= GOAL * work)
+    limit = next(fits, 1)
+    if one < work:
+        yield f"--limit {limit}", seconds * total_work(probe, limited(dataset, limit)) / work
+    if getattr(probe, "templates", None) == "all":
+        manual = total_work(replace(cast(Any, probe), templates="manual"), dataset)
+        if manual < work:
+            yield "--templates manual", seconds * manual / work
+
+
+def limited(dataset: Dataset, limit: int) -> Dataset:
+    """The dataset with at most so many facts of each relation."""
+    return dataset.select(replace(dataset.selection, limit=limit))
+
+
+def total_work(probe: Probe, dataset: Dataset) -> int:
+    """How much work all that a probe asks is, in the units of `weights`."""
+    return sum(int(weights(block).sum()) for block in blocks_of(probe.ask(dataset)))

@@ -1,8 +1,10 @@
 """What a run says of itself: the manifest, everything that decides its answers; once it is whole,
-how much it holds and the digests of all that it rests on; how long each session took."""
+how much it holds and the digests of all that it rests on; the digest of every shard while they are
+written; how long each session took."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import platform
 import subprocess
@@ -14,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from sonde.core.abilities import deciding
+from sonde.core.components import fits
 from sonde.core.costs import Batches
 from sonde.core.errors import RunMismatch, StoreError
 from sonde.core.facts import Selection
-from sonde.core.files import parsed
+from sonde.core.files import add_line, parsed, write_whole
 from sonde.core.fingerprints import canonical, fingerprint
-from sonde.core.settings import fits
 
 FORMAT = 2
 SHAPE: dict[str, Any] = {
@@ -281,3 +283,40 @@ def _session(line: str) -> dict[str, Any] | None:
     entry = {name: found[name] for name in FIELDS if name in found}
     sound = all(fits(value, FIELDS[name]) for name, value in entry.items())
     return entry if sound and 0 <= entry["seconds"] < LONGEST else None
+
+
+class Digests:
+    """The SHA-256 of every shard, a line each; `sha256sum -c shards.sha256` reads it too.
+
+    A shard's line is written before the shard, so that no shard stands without one. What a
+    finished run is held against stands in its complete.json.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def add(self, shard: Path, data: bytes | memoryview) -> str:
+        """Note the digest of a shard that is about to be written; the last line counts."""
+        digest = hashlib.sha256(data).hexdigest()
+        add_line(self.path, self._line(shard, digest))
+        return digest
+
+    def settle(self, digests: Mapping[Path, str]) -> None:
+        """Let there be these lines and no others."""
+        data = "".join(f"{self._line(*pair)}\n" for pair in digests.items()).encode()
+        if not self.path.is_file() or self.path.read_bytes() != data:
+            write_whole(self.path, data)
+
+    def read(self) -> dict[Path, str]:
+        """The digest of each shard."""
+        try:
+            text = self.path.read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise StoreError(f"{self.path} cannot be read: {error.strerror}; remove it") from None
+        pairs = (line.split("  ", 1) for line in text.splitlines())
+        return {self.path.parent / pair[1]: pair[0] for pair in pairs if len(pair) == 2}
+
+    def _line(self, shard: Path, digest: str) -> str:
+        return f"{digest}  {shard.relative_to(self.path.parent).as_posix()}"

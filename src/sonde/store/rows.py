@@ -1,9 +1,10 @@
-"""Prompts and the answers to them as one Arrow table, as a shard is written."""
+"""Prompts and the answers to them as one Arrow table: as a shard is written, and for people."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -14,7 +15,16 @@ from sonde.core.columns import FilledColumns
 from sonde.core.errors import ModelError, StoreError
 from sonde.core.prompts import TEXTS, Prompts
 from sonde.core.rated import RatedColumns
-from sonde.store.blocks import ANSWERS, BLOCKS, FLOATS, RESERVED, SPANS, Head, heads_of
+from sonde.store.shards import (
+    ANSWERS,
+    BLOCKS,
+    FLOATS,
+    RESERVED,
+    SPANS,
+    Head,
+    heads_of,
+    watched_values,
+)
 
 if TYPE_CHECKING:
     import polars
@@ -286,3 +296,22 @@ def _binary(matrix: Any) -> pa.Array:
     ends = pa.py_buffer(np.arange(0, (rows + 1) * size, size, dtype=np.int32))
     data = pa.py_buffer(np.ascontiguousarray(matrix))
     return pa.Array.from_buffers(pa.binary(), rows, [None, ends, data])
+
+
+def friendly(table: pa.Table) -> pa.Table:
+    """A shard's table with lists for what is bytes or stands in its metadata, and `kind`."""
+    heads = heads_of(table)
+    parts = []
+    for head, start in zip(heads, accumulate((h.rows for h in heads), initial=0), strict=False):
+        part = table.slice(start, head.rows)
+        shared = {"scored": "options", "filled": "watched"}.get(head.kind)
+        columns = {name: part.column(name) for name in part.column_names if name[:7] != "watched"}
+        columns["kind"] = pa.array([head.kind] * head.rows)
+        if shared and head.names:
+            columns[shared] = pa.array([head.names] * head.rows, pa.list_(pa.string()))
+        if head.kind == "filled" and head.names:
+            logps, ranks = watched_values(part, head)
+            columns["watched_logps"] = pa.array(list(np.where(ranks > 0, logps, None)), FLOATS)
+            columns["watched_ranks"] = pa.array(list(ranks.astype(np.int32)), pa.list_(pa.int32()))
+        parts.append(pa.table(columns))
+    return pa.concat_tables(parts, promote_options="permissive")

@@ -41,11 +41,11 @@ from sonde.core.files import (
 )
 from sonde.core.fingerprints import file_hash
 from sonde.core.prompts import Prompts
-from sonde.store.blocks import blocks_of
 from sonde.store.manifest import (
     DATASET,
     MANIFEST,
     Complete,
+    Digests,
     Manifest,
     differences,
     mismatch,
@@ -53,7 +53,7 @@ from sonde.store.manifest import (
     shard_name,
 )
 from sonde.store.rows import Answering, same_prompts
-from sonde.store.shards import Digests, read_shard, shard_bytes, unsound
+from sonde.store.shards import blocks_of, read_shard, shard_bytes, unsound
 
 CERTIFICATE = "certificate.json"
 

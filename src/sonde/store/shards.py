@@ -1,7 +1,9 @@
-"""One shard as bytes and back, with a digest beside it so that no changed bit is read as an answer,
-nor a number that cannot be one.
+"""Shards: their columns and blocks (docs/run-format.md), as bytes and back, and read as arrays.
 
-Parquet's own checksums cover its pages, but neither their headers nor the footer. Every
+What the prompts of a block share, the options that are scored or the names that are watched, stands
+once in the table's metadata. Columns that no answer of a shard has are not there. A digest stands
+beside each shard, so that no changed bit is read as an answer: Parquet's own checksums cover its
+pages, but neither their headers nor the footer. Nor is a number read that cannot be one. Every
 log-probability is finite: an answer that is not allowed has none (null), and a control gives what
 it never saw a small one.
 """
@@ -10,7 +12,10 @@ from __future__ import annotations
 
 import errno
 import hashlib
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +23,69 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sonde.core.answers import KINDS, Generated, Kind, Sampled
+from sonde.core.columns import Answers, FilledColumns
 from sonde.core.errors import CorruptShard, StoreError
-from sonde.core.files import add_line, write_whole
-from sonde.core.prompts import KEY, Key, called
-from sonde.store.blocks import heads_of, watched_values
+from sonde.core.prompts import (
+    KEY,
+    OWN,
+    TEXTS,
+    Fill,
+    Generate,
+    Key,
+    Sample,
+    Score,
+    Trace,
+    Want,
+    called,
+)
+from sonde.core.rated import RatedColumns
+
+NAMES = pa.dictionary(pa.int32(), pa.string())
+FLOATS = pa.list_(pa.float32())
+SPANS = pa.list_(pa.list_(pa.int32()))
+
+ANSWERS: Mapping[str, pa.DataType] = {
+    "options": pa.list_(NAMES),
+    "spans": SPANS,
+    "logps": pa.list_(FLOATS),
+    "suffix_logps": pa.list_(FLOATS),
+    "top": pa.list_(NAMES),
+    "top_logps": FLOATS,
+    "mass": pa.float32(),
+    "watched_logps": pa.binary(),
+    "watched_ranks": pa.binary(),
+    "text": pa.string(),
+    "text_logps": FLOATS,
+    "end_logp": pa.float32(),
+    "finished": pa.bool_(),
+    "thoughts": pa.string(),
+    "texts": pa.list_(pa.string()),
+    "counts": pa.list_(pa.int32()),
+}
+"""The columns that answers may have, in their order; those of the prompts come before them."""
+
+RESERVED = frozenset({*ANSWERS, "kind", "watched"}) - {*OWN.values()}
+"""Names that no column of a probe's own may have: those of answers, and what `friendly` adds."""
+
+OF_KIND: Mapping[Kind, tuple[str, ...]] = {
+    "scored": ("logps",),
+    "traced": ("logps",),
+    "filled": ("top", "top_logps", "mass"),  # and what is watched, if anything is
+    "generated": ("text", "text_logps", "end_logp", "finished"),
+    "sampled": ("texts", "counts"),
+}
+"""The columns that answers of a kind always have."""
+
+KIND: Mapping[type, Kind] = {
+    Score: "scored",
+    Trace: "traced",
+    Fill: "filled",
+    Generate: "generated",
+    Sample: "sampled",
+}
+
+BLOCKS = b"sonde.blocks"
 
 LOOK = 2**16  # bytes by which a column is judged
 
@@ -32,6 +96,172 @@ SOUND: Mapping[str, tuple[str, Callable[[Any], Any]]] = {
     "counts": ("a count", lambda counts: counts > 0),
 }
 """By column what its numbers are called, and whether each is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Head:
+    """What a block of a shard is: so many rows, answered in a way, and the names they share."""
+
+    rows: int
+    kind: Kind
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, rows: int, want: Want) -> Head:
+        """The head of a block that wants this."""
+        names = want.options if isinstance(want, Score) else ()
+        names = want.watched if isinstance(want, Fill) else names
+        return cls(rows=rows, kind=KIND[type(want)], names=names)
+
+
+def heads_of(table: pa.Table) -> list[Head]:
+    """What the blocks of a table are; raises ValueError on anything that is none."""
+    try:
+        entries = json.loads((table.schema.metadata or {})[BLOCKS])
+        heads = [Head(rows=int(n), kind=kind, names=tuple(names)) for n, kind, names in entries]
+    except (KeyError, TypeError, ValueError):
+        raise ValueError("it does not say what its blocks are") from None
+    if sum(head.rows for head in heads) != table.num_rows:
+        raise ValueError("its blocks have other rows than its columns")
+    if any(head.kind not in KINDS for head in heads):
+        raise ValueError("its blocks are answered in no known way")
+    check_columns(table, heads)
+    return heads
+
+
+def check_columns(table: pa.Table, heads: Sequence[Head]) -> None:
+    """Refuse a table that lacks a column, or has one of another type."""
+    needed = {name for head in heads for name in OF_KIND[head.kind]} | {*KEY, *TEXTS}
+    if any(head.kind == "filled" and head.names for head in heads):
+        needed |= {"watched_logps", "watched_ranks"}
+    missing = needed - set(table.column_names)
+    wrong = [
+        n for n in table.column_names if n in ANSWERS and table.schema.field(n).type != ANSWERS[n]
+    ]
+    if missing or wrong:
+        raise ValueError(
+            f"it has other columns than this version of sonde writes ({min([*missing, *wrong])})"
+        )
+
+
+def blocks_of(table: pa.Table) -> Iterator[Answers]:
+    """The blocks of a shard's table, one after the other."""
+    heads = heads_of(table)
+    table = table.combine_chunks()
+    for head, start in zip(heads, accumulate((h.rows for h in heads), initial=0), strict=False):
+        part = table.slice(start, head.rows)
+        yield Answers(kind=head.kind, asked=asked_columns(part, head), columns=_answers(part, head))
+
+
+def asked_columns(part: pa.Table, head: Head) -> pa.Table:
+    """The columns that a block was asked with."""
+    names = [n for n in part.column_names if n not in ANSWERS]
+    if not head.names and head.kind == "scored":
+        names.append("options")
+    if head.kind == "traced":
+        names.append("spans")
+    return part.select(names)
+
+
+def _answers(part: pa.Table, head: Head) -> Any:
+    if head.kind == "filled":
+        return read_filled(part, head)
+    if head.kind in ("scored", "traced"):
+        return read_rated(part, head)
+    columns = {name: part.column(name).to_pylist() for name in OF_KIND[head.kind]}
+    rows = zip(*columns.values(), strict=True)
+    if head.kind == "generated":
+        there = "thoughts" in part.column_names
+        thoughts = part.column("thoughts").to_pylist() if there else repeat("", head.rows)
+        return [
+            Generated(
+                text=text, logps=tuple(logps), end_logp=end, finished=done, thoughts=own or ""
+            )
+            for (text, logps, end, done), own in zip(rows, thoughts, strict=True)
+        ]
+    return [Sampled(texts=tuple(texts), counts=tuple(counts)) for texts, counts in rows]
+
+
+def read_filled(part: pa.Table, head: Head) -> FilledColumns:
+    """The filled positions of a block."""
+    lists, logps = _one(part, "top"), _one(part, "top_logps")
+    ends = lists.offsets.to_numpy()
+    lengths = np.diff(ends)
+    width = int(lengths.max(initial=0))
+    there = np.arange(width)[None] < lengths[:, None]
+    top = np.full(there.shape, -1, dtype=np.int32)
+    top[there] = lists.values.indices.to_numpy()[ends[0] : ends[-1]]
+    values = np.full(there.shape, np.nan, dtype=np.float32)
+    first = logps.offsets[0].as_py()
+    values[there] = logps.values.to_numpy()[first : first + int(lengths.sum())]
+    watched, ranks = watched_values(part, head)
+    return FilledColumns(
+        names=lists.values.dictionary.to_pylist(),
+        top=top,
+        top_logps=values,
+        mass=_one(part, "mass").to_numpy(zero_copy_only=False),
+        watched=head.names,
+        watched_logps=watched,
+        watched_ranks=ranks,
+    )
+
+
+def watched_values(part: pa.Table, head: Head) -> tuple[Any, Any]:
+    """The log-probabilities and ranks of a block's watched names, [rows, names] each."""
+    if not head.names:
+        return np.zeros((head.rows, 0), np.float32), np.zeros((head.rows, 0), np.uint16)
+    logps = _matrix(_one(part, "watched_logps"), len(head.names), "f")
+    return logps, _matrix(_one(part, "watched_ranks"), len(head.names), "u")
+
+
+def read_rated(part: pa.Table, head: Head) -> RatedColumns:
+    """The scored options or traced spans of a block."""
+    bounds, tokens, logps = _nested(_one(part, "logps"))
+    after: tuple[Any, Any] = (None, None)
+    if "suffix_logps" in part.column_names:
+        column = _one(part, "suffix_logps")
+        after = _nested(column)[1:] if column.null_count == 0 else after
+    if head.kind == "traced":
+        return RatedColumns(bounds=bounds, tokens=tokens, logps=logps)
+    if head.names:
+        names: Sequence[str] = head.names
+        options = np.tile(np.arange(len(names), dtype=np.int32), head.rows)
+    else:
+        lists = _one(part, "options")
+        names = lists.values.dictionary.to_pylist()
+        start, stop = lists.offsets[0].as_py(), lists.offsets[-1].as_py()
+        options = lists.values.indices.to_numpy()[start:stop]
+    return RatedColumns(
+        bounds=bounds,
+        tokens=tokens,
+        logps=logps,
+        suffix_tokens=after[0],
+        suffix_logps=after[1],
+        names=names,
+        options=options,
+    )
+
+
+def _nested(column: pa.ListArray) -> tuple[Any, Any, Any]:
+    """Lists of lists laid end to end: where each begins, in both, and the values."""
+    outer = column.offsets.to_numpy()
+    inner = column.values.offsets.to_numpy()[outer[0] : outer[-1] + 1]
+    values = column.values.values.to_numpy()[inner[0] : inner[-1]]
+    return outer - outer[0], inner - inner[0], values
+
+
+def _one(part: pa.Table, name: str) -> Any:
+    column = part.column(name)
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _matrix(column: Any, count: int, kind: str) -> Any:
+    """The numbers of a column of bytes, `count` in each row."""
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, dtype=np.int32)[column.offset : column.offset + len(column) + 1]
+    size = (ends[-1] - ends[0]) // max(len(column), 1) // count
+    flat = np.frombuffer(data, dtype=f"<{kind}{size}", count=len(column) * count, offset=ends[0])
+    return flat.reshape(len(column), count)
 
 
 def unsound(table: pa.Table) -> str:
@@ -86,43 +316,6 @@ def _first(column: Any, test: Callable[[Any], Any]) -> tuple[int, str] | None:
     for ends in reversed(bounds):
         place = int(np.searchsorted(ends, place, side="right")) - 1
     return place, told
-
-
-class Digests:
-    """The SHA-256 of every shard, a line each; `sha256sum -c shards.sha256` reads it too.
-
-    A shard's line is written before the shard, so that no shard stands without one. What a
-    finished run is held against stands in its complete.json.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def add(self, shard: Path, data: bytes | memoryview) -> str:
-        """Note the digest of a shard that is about to be written; the last line counts."""
-        digest = hashlib.sha256(data).hexdigest()
-        add_line(self.path, self._line(shard, digest))
-        return digest
-
-    def settle(self, digests: Mapping[Path, str]) -> None:
-        """Let there be these lines and no others."""
-        data = "".join(f"{self._line(*pair)}\n" for pair in digests.items()).encode()
-        if not self.path.is_file() or self.path.read_bytes() != data:
-            write_whole(self.path, data)
-
-    def read(self) -> dict[Path, str]:
-        """The digest of each shard."""
-        try:
-            text = self.path.read_text(encoding="utf-8", errors="replace")
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise StoreError(f"{self.path} cannot be read: {error.strerror}; remove it") from None
-        pairs = (line.split("  ", 1) for line in text.splitlines())
-        return {self.path.parent / pair[1]: pair[0] for pair in pairs if len(pair) == 2}
-
-    def _line(self, shard: Path, digest: str) -> str:
-        return f"{digest}  {shard.relative_to(self.path.parent).as_posix()}"
 
 
 def shard_bytes(table: pa.Table) -> memoryview:

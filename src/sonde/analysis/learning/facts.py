@@ -15,7 +15,7 @@ import numpy as np
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, commonest_objects
-from sonde.core.repeats import training
+from sonde.core.train_test_overlap import training
 from sonde.metrics.estimates import ByFact
 from sonde.metrics.judged import Floats, Judged
 

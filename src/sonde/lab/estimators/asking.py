@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from sonde.core.abilities import Model, Probe, abilities
+from sonde.core.components import build
 from sonde.core.errors import DataError, ModelError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import fingerprint
-from sonde.core.settings import build
 from sonde.data import catalog
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Method, Order, Tick, methods, optimise
-from sonde.runs.probes import find_probe
+from sonde.probes import find_probe
 from sonde.runs.run import Run, run
 
 UNUSED = "lama-unused"

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
+from sonde.core.components import setting
 from sonde.core.errors import ModelError, RunMismatch, StoreError, UsageError, nearest
 from sonde.core.files import write_whole
-from sonde.core.settings import setting
 from sonde.lab.worlds.world import World
 from sonde.models.options import needs, read_json
 

@@ -20,9 +20,9 @@ from typing import Any, cast
 import msgspec
 
 import sonde
+from sonde.core.components import build
 from sonde.core.errors import DataError, UsageError
 from sonde.core.fingerprints import file_hash
-from sonde.core.settings import build
 from sonde.data.builders import placed
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.lines import Row, read_object, read_rows, write_rows

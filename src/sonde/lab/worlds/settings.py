@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
+from sonde.core.components import setting, settings_of
 from sonde.core.errors import UsageError
-from sonde.core.settings import setting, settings_of
 from sonde.lab.worlds.language import LEAST_TEMPLATES, MOST_TEMPLATES, TONGUES, Tongue
 
 SHARES = ("cues", "aliases", "train", "dev")

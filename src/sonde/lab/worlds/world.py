@@ -20,7 +20,7 @@ from polars import len as rows
 
 from sonde.core.facts import Card, Dataset, Entity, Fact, Kind, Relation, Template
 from sonde.core.fingerprints import canonical, fingerprint
-from sonde.core.repeats import DEV, TEST, TRAIN
+from sonde.core.train_test_overlap import DEV, TEST, TRAIN
 from sonde.lab.worlds.language import (
     check_room,
     distinct,

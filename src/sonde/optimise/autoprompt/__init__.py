@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sonde.core.abilities import Model
-from sonde.core.settings import setting
+from sonde.core.components import setting
 from sonde.optimise.making import Job, Made, refuse_without_gradients
 
 

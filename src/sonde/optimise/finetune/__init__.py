@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, cast
 
 from sonde.core.abilities import Model
+from sonde.core.components import setting
 from sonde.core.errors import ModelError, UsageError
-from sonde.core.settings import setting
 from sonde.optimise.making import Job, Made, refuse_schedule, refuse_without_gradients
 
 

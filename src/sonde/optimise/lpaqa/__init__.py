@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from sonde.core.abilities import Model, Scores
+from sonde.core.components import setting
 from sonde.core.errors import AbilityError
-from sonde.core.settings import setting
 from sonde.optimise.making import Job, Made, refuse_schedule
 
 

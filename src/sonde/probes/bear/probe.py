@@ -13,11 +13,11 @@ from typing import ClassVar, Literal
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.facts import Dataset, Relation
 from sonde.core.prompts import Block, Hidden, Score
 from sonde.core.reports import Report
 from sonde.core.scores import Normalise
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.bear.judge import judge
 from sonde.probes.bear.report import build_report

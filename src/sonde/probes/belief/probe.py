@@ -13,10 +13,10 @@ from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block, Fill, Score, Want
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.belief.judge import Outcomes, judge
 from sonde.probes.belief.report import build_report

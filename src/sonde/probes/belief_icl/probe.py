@@ -16,12 +16,12 @@ from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Generate, Key, Prompt, Sample
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.belief_icl.judge import Outcomes, judge
 from sonde.probes.belief_icl.report import build_report

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import DATE_SLOT, Dataset, Relation, Template
 from sonde.core.prompts import Block, Score
 from sonde.core.reports import Report
 from sonde.core.scores import Normalise
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.counterfact.judge import Cases, Outcomes, Role, judge
 from sonde.probes.counterfact.report import build_report

@@ -22,12 +22,12 @@ from typing import ClassVar
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Generate, Prompt, Score, Want
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.framing.judge import FEW, MOST, TASKS, Outcomes, Task, Templates, judge
 from sonde.probes.framing.report import build_report

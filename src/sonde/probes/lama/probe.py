@@ -15,13 +15,13 @@ from typing import ClassVar, Literal, Self
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import names_options
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block, Fill, Score, Want
 from sonde.core.reports import Report
 from sonde.core.scores import Normalise
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged, Way
 from sonde.probes.lama.judge import Outcomes, judge
 from sonde.probes.lama.report import Asking, build_report

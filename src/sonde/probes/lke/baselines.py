@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from sonde.core.abilities import Ability, need
 from sonde.core.columns import Answers, Given, in_blocks
+from sonde.core.components import setting
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import ANSWER_SLOT, Dataset, Fact, Relation, Source, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.asking import (
     BETWEEN_HELP,

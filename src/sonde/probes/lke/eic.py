@@ -18,12 +18,12 @@ import numpy as np
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Answers, Given, in_blocks
+from sonde.core.components import setting
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report, Table
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.asking import (
     BETWEEN_HELP,

@@ -13,10 +13,10 @@ from typing import ClassVar, Literal
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.lke.asking import (
     BETWEEN_HELP,

@@ -12,11 +12,11 @@ from typing import ClassVar
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
 from sonde.core.reports import DotPlot, Metric, Report, Series, Table
-from sonde.core.settings import setting
 from sonde.core.words import clearly, named, told_apart
 from sonde.metrics.estimates import RELATIONS, lead
 from sonde.metrics.judged import Judged

@@ -18,11 +18,11 @@ import numpy as np
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given, in_blocks
+from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact
 from sonde.core.prompts import Key, Prompt, Trace
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.metrics.verdicts import Floats
 from sonde.probes.lke.asking import BETWEEN_HELP, INSIDE_HELP, separators_of

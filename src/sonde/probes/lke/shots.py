@@ -15,12 +15,12 @@ import numpy as np
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Curves, Estimate, Metric, Report, Table
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.metrics.verdicts import Floats
 from sonde.probes.lke.asking import BETWEEN_HELP, INSIDE_HELP, OPTIONS_HELP, Asked, separators_of

@@ -15,11 +15,11 @@ from typing import ClassVar
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.distance import EQUAL, Monitored, Rule
 from sonde.metrics.judged import Judged
 from sonde.probes.monitor.judge import Outcomes, judge

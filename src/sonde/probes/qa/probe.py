@@ -14,11 +14,11 @@ from typing import ClassVar
 
 from sonde.core.abilities import needs
 from sonde.core.columns import Given
+from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template, slot_values
 from sonde.core.prompts import Generate, Key, Prompt
 from sonde.core.reports import Report
-from sonde.core.settings import setting
 from sonde.metrics.judged import Judged
 from sonde.probes.qa.judge import Match, Outcomes, Rule, judge
 from sonde.probes.qa.report import build_report

@@ -21,8 +21,7 @@ from sonde.core.costs import Batches
 from sonde.core.errors import AbilityError, WorkerError
 from sonde.core.prompts import Prompts, called
 from sonde.core.words import counted
-from sonde.runs.filling import Made, Numbered
-from sonde.runs.shards import Effort, shard_work
+from sonde.runs.shards import Effort, Made, Numbered, shard_work
 from sonde.runs.workers.channels import Channel, Lost, Place
 from sonde.runs.workers.dealing import Dealing
 from sonde.runs.workers.messages import (

@@ -20,8 +20,7 @@ from sonde.core.errors import WorkerError
 from sonde.core.prompts import Prompts
 from sonde.core.threads import Behind
 from sonde.models.load import load
-from sonde.runs.filling import answer_shard
-from sonde.runs.shards import Effort, shard_work
+from sonde.runs.shards import Effort, answer_shard, shard_work
 from sonde.runs.workers.messages import (
     Answered,
     Choose,
