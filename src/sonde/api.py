@@ -16,7 +16,7 @@ from sonde.core.reports import Report
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
-from sonde.probes import find_probe
+from sonde.probes import PROBES
 from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
 from sonde.runs.run import Run, load_on
 
@@ -165,7 +165,7 @@ def certify(
 
 def probe(name: str, **settings: Any) -> Probe:
     """A probe by name, with its settings as keywords."""
-    return cast(Probe, build(find_probe(name), settings))
+    return cast(Probe, build(PROBES.find(name), settings))
 
 
 def compare(

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from sonde.cli.run import axes
-from sonde.probes import find_probe
+from sonde.probes import PROBES
 from tests.command import Sonde
 
 
@@ -23,4 +23,4 @@ def test_the_command_sweeps_and_shows_every_cell(sonde: Sonde, tmp_path: Path) -
 def test_the_example_of_the_help_names_a_probe_and_settings_that_there_are(sonde: Sonde) -> None:
     words = " ".join(sonde("sweep", "--help").out.split("Example:")[1].split("\n\n")[0].split())
     probe, over = re.findall(r"sonde sweep (\S+) .* --over (\S+)", words)[0]
-    assert axes(find_probe(probe), [over])
+    assert axes(PROBES.find(probe), [over])

@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, Entity, Fact, Relation, Template
 from sonde.core.prompts import Block, blocks_of
 from sonde.core.reports import Report
 from sonde.models.scripted import Scripted
-from sonde.probes import PROBES, find_probe
+from sonde.probes import PROBES
 from sonde.testing import answer_all
 
 ASKED, TRAINED = 4, 12
@@ -266,7 +266,7 @@ def _bases(name: str, whole: Dataset, said: dict[str, str]) -> Iterator[Base]:
 
 def _suited(name: str) -> list[Any]:
     """The probe for each ability that is enough by itself; where none is, for all together."""
-    draws = "draws" in {setting.name for setting in settings_of(find_probe(name))}
+    draws = "draws" in {setting.name for setting in settings_of(PROBES.find(name))}
     probe = sonde.probe(name, **({"draws": FEW_DRAWS} if draws else {}))
     found: list[Any] = []
     for ability in ABILITIES:

@@ -31,7 +31,7 @@ from sonde.lab.estimators.catalogue import (
 )
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods
-from sonde.probes import find_probe
+from sonde.probes import PROBES
 from sonde.runs.run import Run
 from tests import worlds
 from tests.worlds import dataset_of, entity, question
@@ -244,7 +244,7 @@ def test_a_relation_whose_templates_are_all_used_has_no_unused_one() -> None:
 def test_every_setting_of_every_effort_is_one_that_its_probe_or_method_has() -> None:
     for spending in EFFORTS.values():
         for name, values in spending.probes.items():
-            find_probe(name)(**values)
+            PROBES.find(name)(**values)
         for name, values in spending.methods.items():
             methods()[name.removesuffix("-free")](**values)  # a variant of OptiPrompt
 

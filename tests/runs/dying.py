@@ -18,7 +18,7 @@ import pyarrow.parquet  # noqa: F401
 
 from sonde.api import dataset, probe
 from sonde.models.controls import majority
-from sonde.probes import find_probe
+from sonde.probes import PROBES
 from sonde.runs.run import run
 from sonde.store.manifest import versions
 
@@ -69,6 +69,6 @@ def kept(folder: Path) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    find_probe("lama")  # imported once, for all children, and read once
+    PROBES["lama"]  # imported once, for all children, and read once
     versions()
     print(main(sys.argv[1], Path(sys.argv[2])))

@@ -41,7 +41,7 @@ from sonde.doctor.diagnose import diagnose, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
-from sonde.probes import find_probe
+from sonde.probes import PROBES
 from sonde.reporting.render.terminal_text import line
 from sonde.runs.certificates import file_named, keep
 from sonde.runs.certifying import as_reference, ask, compare, fixed_facts
@@ -111,7 +111,7 @@ def doctor(wanted: DoctorOptions) -> None:
     Example: sonde doctor -m gguf:FILE --against hf:FOLDER
     """
     wanted.beside.check()
-    probe = changed(find_probe(wanted.probe)(), wanted.settings)
+    probe = changed(PROBES.find(wanted.probe)(), wanted.settings)
     wanted.load.check(wanted.ask.model)
     dataset = wanted.ask.facts.open(wanted.ask.data, wanted.load.device).select(
         Selection(split=wanted.split, relations=listed(wanted.relations), seed=wanted.seed)
@@ -149,7 +149,7 @@ def _beside(asked: Replies, wanted: AgainstOptions, load: AnswerOptions) -> Cert
 
 def _fixed(model: Model) -> list[Prompt]:
     """The prompts that half precision and float32 are compared on: the same for every dataset."""
-    fixed = fixed_prompts(find_probe("lama")(), fixed_facts(), abilities(model))
+    fixed = fixed_prompts(PROBES["lama"](), fixed_facts(), abilities(model))
     return prompts_as_given(model, fixed)
 
 

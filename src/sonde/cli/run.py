@@ -30,7 +30,7 @@ from sonde.cli.options import (
 from sonde.cli.verbs import components
 from sonde.core.components import parse, settings_of
 from sonde.core.errors import UsageError
-from sonde.probes import PROBES, SUMMARIES, find_probe
+from sonde.probes import PROBES, SUMMARIES
 
 if TYPE_CHECKING:
     from sonde.cli.console import Tick
@@ -179,7 +179,7 @@ def demo(wanted: DemoOptions) -> None:
         select=SelectOptions(limit=wanted.limit),
         load=AnswerOptions(),
     )
-    run_probe(find_probe("lama")(), asked, BesideOptions())
+    run_probe(PROBES["lama"](), asked, BesideOptions())
     show_known(wanted.out / "lab")
     say(NEXT.format(run=wanted.out), soft_wrap=True)
 
@@ -216,7 +216,7 @@ def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
 
     Example: sonde sweep ic-lke -m smollm2 --relations P36,P30 --limit 5 --over n=1,5,20
     """
-    kind = find_probe(wanted.probe)
+    kind = PROBES.find(wanted.probe)
     over = axes(kind, wanted.over)
     asked.check(kind(), wanted.by.on)
     from sonde.cli.report import show_report

@@ -44,9 +44,10 @@ class Components(Mapping[str, Any]):
             return getattr(importlib.import_module(module), attribute or "COMPONENT")
         return self._plugins[name]
 
-    def find(self, name: str, what: str) -> Any:
-        """The component of that name; refused, with the nearest, if there is no such `what`."""
+    def find(self, name: str) -> Any:
+        """The component of that name; refused, with the nearest, if there is none."""
         if name not in self:
+            what = self._group.rpartition(".")[2].removesuffix("s")  # such as a probe
             raise UsageError(f"no {what} called {name!r}; {nearest(name, self)}")
         return self[name]
 

@@ -45,9 +45,3 @@ SUMMARIES = {
 
 PROBES = Components(MODULES, "sonde.probes")
 """Every probe class by name."""
-
-
-def find_probe(name: str) -> type:
-    """The probe class of that name."""
-    found: type = PROBES.find(name, "probe")
-    return found

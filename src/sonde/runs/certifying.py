@@ -11,7 +11,7 @@ from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.doctor.certify import Replies, certificate_prompts, certify
 from sonde.models.load import examiner
-from sonde.probes import find_probe
+from sonde.probes import PROBES
 from sonde.runs.certificates import is_foreign, versions
 
 Options = TypeVar("Options")
@@ -24,7 +24,7 @@ def fixed_facts() -> Dataset:
 
 def ask(model: Model) -> Replies:
     """What a model answers to the fixed prompts; it may be dropped then."""
-    fixed = certificate_prompts(find_probe("lama")(), fixed_facts(), abilities(model))
+    fixed = certificate_prompts(PROBES["lama"](), fixed_facts(), abilities(model))
     return Replies.of(model, prompts_as_given(model, fixed))
 
 

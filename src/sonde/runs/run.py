@@ -34,7 +34,7 @@ from sonde.core.threads import Behind, prefetch
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
-from sonde.probes import PROBES, find_probe
+from sonde.probes import PROBES
 from sonde.runs import certificates
 from sonde.runs.overviews import described, overview
 from sonde.runs.refusals import fitting, refuse_unasked, suited
@@ -117,7 +117,7 @@ class Run:
     def probe(self, reading: Mapping[str, Any] | None = None) -> Probe:
         """The probe with the run's settings; those that only read may be given anew."""
         entry = self.manifest.probe
-        kind = find_probe(entry["name"])
+        kind = PROBES.find(entry["name"])
         stored = {**entry["settings"], **entry["reading"]}
         settings = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
         fixed = sorted(set(reading or {}) & set(entry["settings"]))

@@ -22,7 +22,7 @@ from sonde.data import catalog
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Method, Order, Tick, methods, optimise
-from sonde.probes import find_probe
+from sonde.probes import PROBES
 from sonde.runs.run import Run, run
 
 UNUSED = "lama-unused"
@@ -53,7 +53,7 @@ class Setup:
 
     def probe(self, name: str) -> Probe:
         """A probe with its settings, as it suits the model."""
-        plain = cast(Probe, build(find_probe(name), dict(self.spending.probes[name])))
+        plain = cast(Probe, build(PROBES.find(name), dict(self.spending.probes[name])))
         return plain.suited(abilities(self.model))
 
     def run(self, probe: str, model: Model, dataset: Dataset, out: Path) -> Run:
