@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from sonde.core.reports import Estimate
-from sonde.metrics.calibration import bias, bias_level, bias_of, drawn_bias
+from sonde.metrics.calibration import bias_level, bias_of, drawn_bias, most_inflated
 from sonde.metrics.judged import Floats
 from tests.grids import measured
 
@@ -45,21 +45,22 @@ def test_levels_are_in_bounds_and_know_no_order(shares: Floats) -> None:
 @given(TABLES)
 @settings(deadline=None)
 def test_many_prompts_are_never_more_biased_than_one(shares: Floats) -> None:
-    single, multi, _ = bias(shares)
-    assert multi <= single + 1e-9
-    assert single == pytest.approx(np.mean([bias_level(row) for row in shares]))
+    single, multi = bias_over_relations([shares])
+    assert multi.value is not None and single.value is not None
+    assert multi.value <= single.value + 1e-9
 
 
 def test_opposite_templates_cancel() -> None:
-    single, multi, inflated = bias(np.array([[1.0, 0.0], [0.0, 1.0]]))
-    assert (single, multi) == (1.0, 0.0)
-    assert inflated.tolist() == [0, 1]
+    opposite = np.array([[1.0, 0.0], [0.0, 1.0]])
+    single, multi = bias_over_relations([opposite])
+    assert (single.value, multi.value) == (1.0, 0.0)
+    assert most_inflated(opposite).tolist() == [0, 1]
 
 
 def test_what_a_template_inflates_is_measured_against_the_average() -> None:
     # the first candidate is the likeliest everywhere; only the second template favours the third
-    _, _, inflated = bias(np.array([[0.8, 0.1, 0.1], [0.6, 0.1, 0.3]]))
-    assert inflated.tolist() == [0, 2]
+    shares = np.array([[0.8, 0.1, 0.1], [0.6, 0.1, 0.3]])
+    assert most_inflated(shares).tolist() == [0, 2]
 
 
 def test_one_candidate_cannot_be_favoured() -> None:
@@ -83,7 +84,8 @@ def test_single_counts_every_template_the_same_and_multi_every_relation(
     single, multi = bias_over_relations(tables)
     templates = [bias_level(row) for table in tables for row in table]
     assert single.value == pytest.approx(np.mean(templates))
-    assert multi.value == pytest.approx(np.mean([bias(table)[1] for table in tables]))
+    evened = [table / table.sum(axis=1, keepdims=True) for table in tables]
+    assert multi.value == pytest.approx(np.mean([bias_level(e.mean(axis=0)) for e in evened]))
     assert single.n == multi.n == sum(len(table) for table in tables)
     for estimate in (single, multi) if single.n > len(tables) else ():
         low, value, high = measured(estimate)

@@ -1,15 +1,14 @@
-"""Coverage and sharing: what some prompt, the best prompt and another run know."""
+"""Coverage: what some prompt and the best prompt know."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonde.metrics.accuracy import known, sharing
+from sonde.metrics.accuracy import known
 from sonde.metrics.judged import Grid
 from tests.grids import acc_at_1, coverage, grid, grids, measured, one_relation, shuffled
 
@@ -69,17 +68,3 @@ def test_a_cell_is_known_where_some_name_is_right(of: Grid) -> None:
     found = zip(templates.tolist(), pairs.tolist(), right.tolist(), strict=True)
     assert {(t, p): r for t, p, r in found} == cells
     assert len(right) == len(cells)
-
-
-BOOLS = st.lists(st.tuples(st.booleans(), st.booleans()), min_size=1, max_size=20)
-
-
-@given(BOOLS)
-@settings(deadline=None)
-def test_sharing_is_counted_among_what_the_first_knows(cells: list[tuple[bool, bool]]) -> None:
-    a, b = (np.array(column) for column in zip(*cells, strict=True))
-    found = sharing(a, b)
-    mine = [other for own, other in cells if own]
-    assert found == (sum(mine) / len(mine) if mine else None)
-    if mine:
-        assert sharing(a, a) == 1

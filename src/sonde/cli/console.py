@@ -245,13 +245,6 @@ def progress(what: str, unit: str = "", long: Warn | None = None) -> Iterator[Ti
 
 
 @contextmanager
-def training(what: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar that also says how training goes."""
-    with Bar(what) as bar:
-        yield bar.tick
-
-
-@contextmanager
 def resumable() -> Iterator[None]:
     """What is stopped within keeps its finished work, and whoever tells of the stop says so."""
     try:

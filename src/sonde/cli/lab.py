@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 
-from sonde.cli.console import print_table, progress, resumable, say, training, waiting
+from sonde.cli.console import print_table, progress, resumable, say, waiting
 from sonde.cli.options import DEVICE, FOLDER, FORCE, JSON, argument, listed, matching, option, verb
 from sonde.cli.report import PictureOptions, show_report, write_html
 from sonde.cli.verbs import group
@@ -81,7 +81,7 @@ def train(settings: TrainSettings, wanted: TrainOptions) -> None:
     """Train a model and keep it."""
     with waiting(f"opening {wanted.folder}"):
         world = open_world(wanted.folder)
-    with training(f"training a {settings.size} {settings.kind} model") as tick:
+    with progress(f"training a {settings.size} {settings.kind} model") as tick:
         trained = fit(world, settings, wanted.out, world_path=wanted.folder, tick=tick)
     show_trained(trained)
 
@@ -135,7 +135,7 @@ def validate(wanted: ValidateOptions) -> None:
     if not models:
         raise UsageError("name the folder of a model that 'sonde lab train' made, or --shipped")
     order = matching(Order, wanted, names=listed(wanted.estimators))
-    validated = ask(models, wanted.out, order, training)
+    validated = ask(models, wanted.out, order, progress)
     with waiting("comparing with the truth"):
         report = reported(validated)
     made_of, page = provenance(models, order, validated), wanted.html or wanted.out / "report.html"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import MISSING, asdict, dataclass
 from pathlib import Path
 
-from sonde.cli.console import print_json, print_table, resumable, say, tell, training
+from sonde.cli.console import print_json, print_table, progress, resumable, say, tell
 from sonde.cli.options import (
     DATA,
     DEVICE_MAP,
@@ -73,7 +73,7 @@ def run_method(method: Method, wanted: OptimiseOptions) -> None:
     dataset = ask.facts.open(ask.data, wanted.load.device)
     model = wanted.load.load(ask.model, dataset)
     order = matching(Order, wanted, relations=listed(wanted.relations))
-    with training(f"{method.name} on {dataset.name}") as tick:
+    with progress(f"{method.name} on {dataset.name}") as tick:
         made = optimise(method, model, dataset, out, reference=ask.model, order=order, tick=tick)
     show(method.name, made, out, as_json=wanted.as_json)
 

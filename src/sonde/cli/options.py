@@ -351,10 +351,9 @@ class RunOptions:
         self.load.check(self.ask.model, here=not elsewhere)
 
     def prepare(self, probe: Probe, on: str = "") -> tuple[Probe, Model, Dataset]:
-        """The probe, the model and the dataset; names are looked at first."""
+        """The probe, the model and the dataset, of names that `check` has looked at."""
         from sonde.runs.refusals import refuse_unasked
 
-        self.check(probe, on)
         probe = changed(probe, self.settings)
         dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
         refuse_unasked(probe, dataset)

@@ -43,6 +43,7 @@ class PlanOptions:
 
 def plan_probe(probe: Probe, asked: RunOptions, how: PlanOptions) -> None:
     """Plan one probe; what every probe's command has in common."""
+    asked.check(probe)
     probe, model, dataset = asked.prepare(probe)
     show_plan(probe, model, dataset, asked.out, how)
 

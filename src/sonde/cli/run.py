@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sonde.cli.console import print_table, progress, resumable, roughly, say, training, waiting
+from sonde.cli.console import print_table, progress, resumable, roughly, say, waiting
 from sonde.cli.options import (
     ALL_TABLES,
     ON,
@@ -192,7 +192,7 @@ def show_known(out: Path) -> None:
     from sonde.lab.report.report import brief
 
     masked = next(path for path in shipped_models() if path.name == "masked")
-    [trial] = validate([masked], out, Order(names=("lama",)), training).trials
+    [trial] = validate([masked], out, Order(names=("lama",)), progress).trials
     if trial.verdicts:  # else a warning has said why not
         show_report(brief(trial, beside="SmolLM2"), {}, [f"folder: {out}"])
 

@@ -277,18 +277,6 @@ def known(grid: Grid) -> tuple[Ints, Ints, Bools]:
     return templates, pairs, right
 
 
-def sharing(a: Bools, b: Bools) -> float | None:
-    """Share of what run a knows that run b knows too; None where a knows nothing.
-
-    One entry per (template, pair) that both runs were asked, as `known` tells them, in one order.
-    Not symmetric: a is the denominator.
-
-    >>> sharing(np.array([True, True, False]), np.array([True, False, True]))
-    0.5
-    """
-    return float((a & b).sum() / a.sum()) if a.any() else None
-
-
 def names_help(judged: Judged, seed: int = 0) -> dict[str, Estimate]:
     """Whether added names of subjects and of objects help (table 10), by name.
 

@@ -224,17 +224,13 @@ def bias_level(shares: Floats) -> float:
     return float(_levels(_normalised(shares[None]))[0])
 
 
-def bias(shares: Floats) -> tuple[float, float, Ints]:
-    """Single-prompt and multi-prompt bias of a relation, and what each template inflates most.
+def most_inflated(shares: Floats) -> Ints:
+    """The candidate that gains most under each template, against the average; [templates].
 
     shares [templates, candidates], each row a template's distribution with content-free subjects.
-    single: mean bias level of the templates. multi: bias level of their averaged distribution,
-    never above single. Last: the candidate that gains most against the average; [templates].
     """
     even = _normalised(shares)
-    average = even.mean(axis=0)
-    single, multi = float(_levels(even).mean()), bias_level(average)
-    return single, multi, (even - average).argmax(axis=1).astype(np.int64)
+    return np.asarray((even - even.mean(axis=0)).argmax(axis=1), dtype=np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

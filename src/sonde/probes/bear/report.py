@@ -54,7 +54,6 @@ def build_report(
         metrics=METRICS,
         estimates=estimates,
         counts={
-            **dataset.notes,
             "asked": len(np.unique(judged.grid.pair)),
             "sentences": len(judged.grid),
             "ties": outcomes.ties,

@@ -18,7 +18,7 @@ from sonde.core.reports import Estimate, Estimates, Metric, Table
 from sonde.core.scores import shares as among
 from sonde.core.texts import folded
 from sonde.core.threads import side_by_side
-from sonde.metrics.calibration import bias, bias_level, bias_of, drawn_bias
+from sonde.metrics.calibration import bias_level, bias_of, drawn_bias, most_inflated
 from sonde.metrics.judged import Floats, Grid, Judged, Rows, Way, in_words
 from sonde.metrics.verdicts import judge_block
 from sonde.prompting.pairs import Keys, World
@@ -232,7 +232,7 @@ def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Fl
 def _leans(templates: list[int], candidates: list[str], shares: Floats) -> dict[int, Lean]:
     if not shares.size:
         return {}
-    inflated = bias(shares)[2]
+    inflated = most_inflated(shares)
     average = shares.mean(axis=0)
     return {
         template: Lean(

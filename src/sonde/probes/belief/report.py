@@ -107,7 +107,7 @@ def build_report(
         summary=_summary(estimates, common),
         metrics=METRICS,
         estimates=estimates,
-        counts={**dataset.notes, **common.counts, **_counts(known, outcomes)},
+        counts={**common.counts, **_counts(known, outcomes)},
         headlines=(*common.headlines, *_headlines(estimates)),
         tables=_tables(common, estimates, known, outcomes, bias, floor, seed),
         figures=common.figures,

@@ -105,7 +105,7 @@ def build_report(
         summary=_summary(estimates, shared.counts, answers),
         metrics=(*MULTI_PROMPT, *WRITTEN, *ABSTENTION),
         estimates=estimates,
-        counts={**dataset.notes, **shared.counts, **_counts(outcomes), **silent.counts},
+        counts={**shared.counts, **_counts(outcomes), **silent.counts},
         headlines=(
             *(unconcluded(h) if answers.mostly_empty else h for h in shared.headlines),
             *silent.headlines,

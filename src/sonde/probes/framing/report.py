@@ -71,7 +71,7 @@ def build_report(
         summary=_summary(estimates, empty),
         metrics=(*numbers.METRICS, *ABSTENTION),
         estimates=estimates,
-        counts={**dataset.notes, **counts},
+        counts=counts,
         headlines=(
             *(h for h in _headlines(empty) if estimates[h.estimate].value is not None),
             *silent.headlines,

@@ -138,7 +138,6 @@ def _summary(estimates: Estimates, outcomes: Outcomes, own: bool) -> str:
 def _counts(dataset: Dataset, outcomes: Outcomes) -> dict[str, int]:
     answered, guessable = len(outcomes.judged.grid), outcomes.judged.guessable
     return {
-        **dataset.notes,
         "asked": outcomes.asked,
         "scored": answered,
         "skipped_not_one_token": outcomes.asked - answered,

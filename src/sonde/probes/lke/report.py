@@ -96,7 +96,7 @@ def build_report(choices: Choices, reading: Reading) -> Report:
             *(BY_SEED.of(s=seed) for seed in reading.seeds),
         ),
         estimates=estimates,
-        counts={**asked.dataset.notes, **choices.counts("choices"), **reading.counts},
+        counts={**choices.counts("choices"), **reading.counts},
         headlines=tuple(_headlines(reading)),
         tables=shown(
             _relation_table(choices, reading),

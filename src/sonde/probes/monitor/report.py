@@ -83,7 +83,6 @@ def build_report(
         metrics=(*BY_FACT, *accuracies, *ABSTENTION),
         estimates=estimates,
         counts={
-            **dataset.notes,
             **_counts(outcomes),
             "empty_answers": answers.empty,
             **silent.counts,

@@ -88,7 +88,7 @@ def build_report(
         summary=_summary(estimates, outcomes, answers),
         metrics=METRICS,
         estimates=estimates,
-        counts={**dataset.notes, **_counts(dataset, outcomes), **silent.counts},
+        counts={**_counts(dataset, outcomes), **silent.counts},
         headlines=(*(unconcluded(h) if empty else h for h in told), *silent.headlines),
         tables=shown(
             *_tables(estimates, outcomes),

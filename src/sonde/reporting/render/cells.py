@@ -97,21 +97,17 @@ def digits_for(step: float) -> int:
     return min(4, max(0, math.ceil(-math.log10(step * 100) - 1e-9))) if step > 0 else 1
 
 
-def told(value: float, scale: Scale, step: float = 0.0) -> str:
-    """A value in words; `step` is the distance to values it must be told apart from."""
-    if scale != "percent":
-        return plain_number(value)
-    digits = digits_for(step)
-    return share(value) if digits <= 1 else fixed(value * 100, digits) + "%"
+def number(value: float | None, kind: ColumnKind, step: float = 0.0) -> str:
+    """A number as its column or figure shows it; an en dash where it was not measured.
 
-
-def number(value: float | None, kind: ColumnKind) -> str:
-    """A number as its column shows it; an en dash where it was not measured."""
+    `step` is the distance to values that a percentage must be told apart from.
+    """
     value = known(value)
     if value is None:
         return DASH
     if kind == "percent":
-        return share(value)
+        digits = digits_for(step)
+        return share(value) if digits <= 1 else fixed(value * 100, digits) + "%"
     if kind == "points":
         return signed(value, "percent")
     if kind == "count":

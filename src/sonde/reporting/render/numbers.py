@@ -28,7 +28,7 @@ from sonde.core.reports import (
     Table,
 )
 from sonde.core.words import legible
-from sonde.reporting.render.cells import fixed, known, told
+from sonde.reporting.render.cells import fixed, known, number
 
 FAINT = 0.02  # of the scale of a heat strip: what is less has no colour
 QUARTERS = ("lowest", "lower quarter", "median", "upper quarter", "highest")
@@ -84,7 +84,7 @@ def curves_table(plot: Curves) -> Table:
 def histogram_table(plot: Histogram) -> Table:
     """The marks, then one row per bin; empty bins before the first and after the last left out."""
     step = narrowest(plot)
-    marks = [(f"{name}: {told(value, plot.kind, step)}", None) for name, value in plot.marks]
+    marks = [(f"{name}: {number(value, plot.kind, step)}", None) for name, value in plot.marks]
     filled = [i for i, count in enumerate(plot.counts) if count]
     kept = range(filled[0], filled[-1] + 1) if filled else range(0)
     bins = [(bin_name(plot, i), plot.counts[i]) for i in kept]
@@ -94,7 +94,7 @@ def histogram_table(plot: Histogram) -> Table:
 def bin_name(plot: Histogram, i: int) -> str:
     """A bin of a histogram in words."""
     step = narrowest(plot)
-    return " to ".join(told(edge, plot.kind, step) for edge in plot.edges[i : i + 2])
+    return " to ".join(number(edge, plot.kind, step) for edge in plot.edges[i : i + 2])
 
 
 def narrowest(plot: Histogram) -> float:

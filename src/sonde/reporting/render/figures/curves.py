@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from sonde.core.reports import Curve, Curves
-from sonde.reporting.render.cells import Scale, fixed, known, told
+from sonde.reporting.render.cells import Scale, fixed, known, number
 from sonde.reporting.render.figures.canvas import (
     INKS,
     Canvas,
@@ -198,11 +198,13 @@ def tip(plot: Curves, curve: Curve, i: int) -> str:
     """What the pointer reads at a point: curve, both coordinates, interval, size."""
     ends = ""
     if curve.low:
-        low, high = (told(end, plot.kind) for end in (curve.low[i], curve.high[i]))
+        low, high = (number(end, plot.kind) for end in (curve.low[i], curve.high[i]))
         ends = f"[{low}, {high}]"
     n = f"n = {fixed(curve.sizes[i], 0)}" if curve.sizes else ""
     across = f"{plot.x_axis}: {place(plot, curve.x[i])}"
-    return lines_of((curve.name, across, f"{plot.y_axis}: {told(curve.y[i], plot.kind)}", ends, n))
+    return lines_of(
+        (curve.name, across, f"{plot.y_axis}: {number(curve.y[i], plot.kind)}", ends, n)
+    )
 
 
 def place(plot: Curves, x: float) -> str:
@@ -210,7 +212,7 @@ def place(plot: Curves, x: float) -> str:
     if plot.x_labels:
         return plot.x_labels[round(x)]
     counted = plot.x_kind == "number" and float(x).is_integer()
-    return fixed(x, 0) if counted else told(x, x_kind(plot))
+    return fixed(x, 0) if counted else number(x, x_kind(plot))
 
 
 def reaches(plot: Curves) -> tuple[Reach, Reach]:

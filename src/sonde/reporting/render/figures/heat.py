@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sonde.core.reports import HeatMap, HeatStrip
-from sonde.reporting.render.cells import NOT_MEASURED, fixed, known, plain_number, told
+from sonde.reporting.render.cells import NOT_MEASURED, fixed, known, number, plain_number
 from sonde.reporting.render.figures.canvas import (
     Canvas,
     fits,
@@ -151,7 +151,7 @@ def inside(plot: HeatMap, value: float | None) -> str:
 def tip(plot: HeatMap, i: int, j: int) -> str:
     """What the pointer reads at a cell: row, column and value."""
     value = known(plot.values[i][j])
-    words = NOT_MEASURED if value is None else told(value, plot.kind)
+    words = NOT_MEASURED if value is None else number(value, plot.kind)
     return lines_of((words, f"row: {plot.rows[i]}", f"column: {plot.columns[j]}"))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from sonde.core.reports import Boxes, Histogram, Strip
-from sonde.reporting.render.cells import fixed, share, told
+from sonde.reporting.render.cells import fixed, number, share
 from sonde.reporting.render.figures.canvas import Canvas, Linear, short, tick_words, ticks
 from sonde.reporting.render.figures.look import (
     LINE,
@@ -91,7 +91,7 @@ def tip(plot: Strip | Boxes, i: int, j: int) -> str:
     name = plot.names[i][j] if plot.names else ""
     group = group_of(plot, i, j)
     row = f"{plot.labels[i]}, {group}" if group else plot.labels[i]
-    return lines_of((name, row, told(plot.values[i][j], plot.kind)))
+    return lines_of((name, row, number(plot.values[i][j], plot.kind)))
 
 
 def remark_gaps(canvas: Canvas, plot: Strip | Boxes, frame: Rows) -> None:
@@ -149,7 +149,7 @@ def histogram(canvas: Canvas, plot: Histogram) -> None:
     x = Linear(*reach(plot), max(map(canvas.wide, numbers)) + 12, canvas.width - 20)
     canvas.words("count", 0, canvas.height + LINE / 2)
     step = narrowest(plot)
-    marks = [(f"{name} {told(value, plot.kind, step)}", value) for name, value in plot.marks]
+    marks = [(f"{name} {number(value, plot.kind, step)}", value) for name, value in plot.marks]
     named = placed(canvas, marks, x)
     top = canvas.height + LINE + 10 + room_above(named)
     bottom = top + (BODY_NARROW if canvas.narrow else BODY)
