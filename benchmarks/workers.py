@@ -23,7 +23,7 @@ from benchmarks.common import Result, parser, tell
 from sonde.core.abilities import Model, Probe
 from sonde.models.options import LoadOptions
 from sonde.runs.run import released
-from sonde.runs.workers.hiring import hire
+from sonde.runs.workers.hiring import start_workers
 from sonde.runs.workers.local import cores
 
 NAME = "workers"
@@ -78,7 +78,7 @@ def measured(case: Case, turns: int) -> Measured:
     data = sonde.dataset("atlas", limit=case.limit, relations=case.relations)
     began = time.perf_counter()
     on = f"local:{WORKERS},threads=1"
-    with released(hire(on, case.reference, LoadOptions(device="cpu"), None)) as crew:
+    with released(start_workers(on, case.reference, LoadOptions(device="cpu"), None)) as crew:
         hired = time.perf_counter()
         model = sonde.model(case.reference, device="cpu")
         loading = time.perf_counter() - hired

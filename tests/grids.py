@@ -4,7 +4,7 @@ a grid, which a report estimates all at once."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import strategies as st
@@ -153,3 +153,8 @@ def coverage(of: Grid, seed: int = 0) -> Coverage:
     """The four shares of pairs known."""
     columns = (accuracy.right_shares(of), *covered(of))
     return Coverage(*_means(columns, of, seed))
+
+
+def plainly_shared(a: Any, b: Any) -> float | None:
+    """Share of what run a knows that run b knows too, counted; None where a knows nothing."""
+    return float((a & b).sum() / a.sum()) if a.any() else None

@@ -11,7 +11,7 @@ from sonde.analysis.runs import Compared, align
 from sonde.core.reports import Estimate
 from sonde.metrics import accuracy
 from tests.analysis.world import matrix, run, several
-from tests.grids import measured
+from tests.grids import measured, plainly_shared
 
 ALL = run("all", [[[0], [0]], [[0], [0]]], group="big")
 HALF = run("half", [[[0], [0]], [[1], [1]]], group="big")
@@ -84,7 +84,7 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
     known = [accuracy.known(r.judged.grid)[2] for r in runs]
     for a, row in enumerate(rates(*runs)):
         for b, rate in enumerate(row):
-            assert rate.value == accuracy.sharing(known[a], known[b])
+            assert rate.value == plainly_shared(known[a], known[b])
             if rate.value is not None:
                 low, value, high = measured(rate)
                 assert 0 <= low <= value <= high <= 1

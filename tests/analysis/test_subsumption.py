@@ -11,7 +11,7 @@ from sonde.analysis.runs import Compared, align
 from sonde.core.reports import Estimate
 from sonde.metrics import accuracy
 from tests.analysis.world import asked, matrix, run, several
-from tests.grids import measured
+from tests.grids import measured, plainly_shared
 
 
 def eta(*runs: Compared) -> list[list[Estimate]]:
@@ -73,7 +73,7 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
     for a, row in enumerate(eta(*runs)):
         for b, rate in enumerate(row):
             literal = [
-                accuracy.sharing(cells[a][2][owners == r], cells[b][2][owners == r])
+                plainly_shared(cells[a][2][owners == r], cells[b][2][owners == r])
                 for r in range(len(first.relations))
             ]
             there = [x for x in literal if x is not None]

@@ -15,14 +15,14 @@ from sonde.core.answers import Answered, Filled
 from sonde.core.columns import in_blocks
 from sonde.core.prompts import Key
 from sonde.probes.belief.judge import judge, measure_bias
-from sonde.prompting.pairs import world
+from sonde.prompting.pairs import numbered_pairs
 from tests.worlds import entity, fact
 
 from .belief_world import FACTS, TEMPLATES
 from .belief_world import world as facts_of
 
 NAMES = ("Paris", "Lutetia", "Lima")
-KNOWN = world(facts_of(*FACTS), {"P36": TEMPLATES})
+KNOWN = numbered_pairs(facts_of(*FACTS), {"P36": TEMPLATES})
 
 
 def row(
@@ -59,8 +59,10 @@ def test_names_of_one_object_are_pooled() -> None:
 
 
 def test_two_names_that_are_one_token_are_one_answer_and_no_added_name() -> None:
-    known = world(facts_of(fact("P36", "France", entity("Paris", "PARIS"))), {"P36": TEMPLATES})
-    found = judge(known, [row(-1.0, -1.0, -3.0, names=("Paris", "PARIS", "Lima"))])
+    known = numbered_pairs(
+        facts_of(fact("P36", "France", entity("Paris", "PARIS"))), {"P36": TEMPLATES}
+    )
+    found: Any = judge(known, [row(-1.0, -1.0, -3.0, names=("Paris", "PARIS", "Lima"))])
     assert found.judged.gold[0] == pytest.approx(-1.0)
     assert found.judged.compared.tolist() == [0]
 
@@ -72,7 +74,7 @@ def test_two_tokens_that_are_equally_likely_are_two_answers() -> None:
 
 
 def test_names_that_a_control_never_saw_are_candidates_each() -> None:
-    known = world(facts_of(*FACTS), {"P36": TEMPLATES})
+    known = numbered_pairs(facts_of(*FACTS), {"P36": TEMPLATES})
     rows = [
         replace(made, key=replace(made.key, template=template.id))
         for template in TEMPLATES
@@ -110,7 +112,7 @@ def test_a_prompt_costs_some_bytes_and_no_object() -> None:
     many = 20_000
     names = tuple(f"name {i}" for i in range(many))
     large = facts_of(fact("P36", entity(*names), entity("Paris", "Lutetia")), FACTS[1])
-    known = world(large, {"P36": TEMPLATES[:1]})
+    known = numbered_pairs(large, {"P36": TEMPLATES[:1]})
 
     def rows() -> Iterator[Answered]:
         return (

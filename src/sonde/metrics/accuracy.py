@@ -278,7 +278,7 @@ def known(grid: Grid) -> tuple[Ints, Ints, Bools]:
 
 
 def names_help(judged: Judged, seed: int = 0) -> dict[str, Estimate]:
-    """Whether added names of subjects and of objects help (table 10), by name.
+    """Whether added names of subjects and of objects help (BELIEF's table 10), by name.
 
     Rows are sorted by pair, template and name. Not measured where a probe did not look at names.
     """

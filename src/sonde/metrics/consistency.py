@@ -49,7 +49,7 @@ def consist_of_texts(
 
 
 def names_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
-    """What subject names alone do, under one template (table 12, "Subject").
+    """What subject names alone do, under one template (BELIEF's table 12, "Subject").
 
     consist: agreement over names, averaged over a pair's templates; pairs with two names or more.
     min, max: share of a pair's templates under which every name, or some name, is right, averaged
@@ -68,7 +68,7 @@ def names_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Fl
 
 
 def templates_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:
-    """What templates alone do, under one subject name (table 12, "Relation").
+    """What templates alone do, under one subject name (BELIEF's table 12, "Relation").
 
     consist: agreement over templates, averaged over a pair's names. min, max: accuracy of the worst
     and of the best template of each relation, weighted by pairs; the intervals are those of the
@@ -108,7 +108,7 @@ def over_templates(grid: Grid, agreeing: Agreeing | None = None) -> Floats:
 def within_groups(
     grid: Grid, groups: Ints, agreeing: Agreeing | None = None
 ) -> tuple[Floats, Floats]:
-    """Agreement of a pair's prompts inside a paraphrase group and across groups (table 13).
+    """Agreement of a pair's prompts in a paraphrase group and across groups (BELIEF's table 13).
 
     groups [templates]: the group of each, -1 where the data name none; those prompts are left out.
 

@@ -53,7 +53,7 @@ def stream(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng(draw_key(seed, name))
 
 
-Way = Literal["filled", "scored", "written"]
+AnswerKind = Literal["filled", "scored", "written"]
 
 Says = Callable[[str, Collection[str], int], bool]
 """Whether an answer, under a template by its number, says one of some names."""
@@ -92,7 +92,7 @@ class Judged:
     pairs: tuple[str, ...]
     templates: tuple[Template, ...]
     answers: tuple[str, ...]
-    way: Way
+    way: AnswerKind
     sure: Floats
     names: tuple[tuple[str, ...], ...] = ()
     objects: tuple[str, ...] = ()
@@ -283,7 +283,7 @@ def judge_facts(
     owners: Ints,
     templates: Sequence[Sequence[Template]],
     answers: Sequence[str],
-    way: Way,
+    way: AnswerKind,
     guessable: Bools | None = None,
 ) -> Judged:
     """Verdicts on facts, each asked about by its usual name, as other analyses take them.

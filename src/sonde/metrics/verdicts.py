@@ -1,7 +1,7 @@
 """Judge answers against the names that count as correct: one answer, or a block a column at a time.
 
-`judge` is what `judge_block` is held against. Knows log-probabilities and names, nothing of prompts
-or files.
+`judge` takes one, and is what `judge_block` is held against. Knows answers and names, nothing of
+what was asked or of files.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _together(dataset: Dataset, relations: Sequence[str]) -> Iterator[tuple[str,
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class World:
+class AskedPairs:
     """Everything that is asked about, counted from 0: relations, their templates, their pairs."""
 
     relations: tuple[Relation, ...]
@@ -124,13 +124,13 @@ class World:
         return np.array([pair.majority for pair in self.pairs], dtype=np.bool_)
 
 
-def world(dataset: Dataset, asked: Mapping[str, Sequence[Template]]) -> World:
+def numbered_pairs(dataset: Dataset, asked: Mapping[str, Sequence[Template]]) -> AskedPairs:
     """Count what is asked about; `asked` are the templates of each relation."""
     relations = dataset.asked_relations()
     templates = [(r, t) for r, relation in enumerate(relations) for t in asked[relation.id]]
     numbers = {relation.id: r for r, relation in enumerate(relations) if asked[relation.id]}
     frames = list(pair_frames(dataset, numbers))
-    return World(
+    return AskedPairs(
         relations=relations,
         templates=tuple(t for _, t in templates),
         template_relations=np.array([r for r, _ in templates], dtype=np.int64),
@@ -145,7 +145,7 @@ def world(dataset: Dataset, asked: Mapping[str, Sequence[Template]]) -> World:
 class Keys:
     """Finds out which pair, template and name a prompt asks about, by the columns of its key."""
 
-    def __init__(self, known: World) -> None:
+    def __init__(self, known: AskedPairs) -> None:
         relations = [relation.id for relation in known.relations]
         self.relations = {id: r for r, id in enumerate(relations)}
         owners = known.template_relations.tolist()

@@ -252,9 +252,9 @@ def load_on(reference: str, on: str, options: LoadOptions | None, dataset: Datas
     """The model of a name: here, or what stands for the workers `on` which it is loaded."""
     if not on:
         return load_model(reference, options, dataset)
-    from sonde.runs.workers.hiring import hire
+    from sonde.runs.workers.hiring import start_workers
 
-    return hire(on, reference, options or LoadOptions(), dataset)
+    return start_workers(on, reference, options or LoadOptions(), dataset)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimates, Figure, Metric, Report, Table
 from sonde.core.scores import Normalise
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.judged import Judged, Way
+from sonde.metrics.judged import AnswerKind, Judged
 from sonde.reporting.build.parts import SILENT
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class Own(NamedTuple):
 
     module: str
     applies: Callable[[Dataset], bool]
-    ways: tuple[Way, ...] = get_args(Way)
+    ways: tuple[AnswerKind, ...] = get_args(AnswerKind)
 
     def read(self, asked: Asked) -> Reading | None:
         """Read it; only now is the module imported."""

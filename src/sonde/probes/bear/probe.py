@@ -1,7 +1,7 @@
 """BEAR: every answer that a relation allows, ranked by the likelihood of the whole sentence.
 
 As lm-pub-quiz asks: each fact in every template of its relation, sentences begin with a capital,
-and all tokens count, closing punctuation too. methods: accuracy by template, their mean, per
+and all tokens count, closing punctuation too. Numbers: accuracy by template, their mean, per
 relation, over relations and over facts, beside the majority control.
 """
 

@@ -1,7 +1,7 @@
 """Judge BELIEF's answers in columns: some bytes per prompt, so that millions fit in memory.
 
-Beside them, how far templates lean towards some answers when they are asked about nothing. Knows
-how an answer is judged, nothing of estimates or tables.
+Beside them, how far templates lean towards some answers when they are asked about nothing: the bias
+level, its table, and what each template favours. Knows nothing of the rest of the report.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from sonde.core.scores import shares as among
 from sonde.core.texts import folded
 from sonde.core.threads import side_by_side
 from sonde.metrics.calibration import bias_level, bias_of, drawn_bias, most_inflated
-from sonde.metrics.judged import Floats, Grid, Judged, Rows, Way, in_words
+from sonde.metrics.judged import AnswerKind, Floats, Grid, Judged, Rows, in_words
 from sonde.metrics.verdicts import judge_block
-from sonde.prompting.pairs import Keys, World
+from sonde.prompting.pairs import AskedPairs, Keys
 from sonde.reporting.build.tables import listing
 
 
@@ -51,7 +51,7 @@ COLUMNS: dict[str, type[Any]] = {
 """What is kept of each prompt, in few bytes."""
 
 
-def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
+def judge(known: AskedPairs, answers: Given, way: AnswerKind = "filled") -> Outcomes:
     """Judge every answer, in whatever order they come; of two for a prompt the later one counts."""
     keys, columns = Keys(known), Rows("pair", "template", "name", kinds=COLUMNS)
     said: dict[str, int] = {}
@@ -73,12 +73,12 @@ def judge(known: World, answers: Given, way: Way = "filled") -> Outcomes:
 
 
 def _outcomes(
-    known: World,
+    known: AskedPairs,
     columns: dict[str, NDArray[Any]],
     said: dict[str, int],
     contents: Mapping[int, Mapping[tuple[int, str], Floats]],
     candidates: Mapping[int, tuple[str, ...]],
-    way: Way,
+    way: AnswerKind,
 ) -> Outcomes:
     asked = np.count_nonzero(np.bincount(columns["pair"]))
     answerable = ~np.isnan(columns["gold"])
@@ -153,7 +153,7 @@ BIAS_MULTI = Metric(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lean:
+class TemplateBias:
     """What one template leans to: its bias level, the candidate it inflates most against the
     relation's average, and that candidate's share under the template and on average."""
 
@@ -168,13 +168,13 @@ class Bias:
     """Bias levels by estimate name, and what each template leans to."""
 
     estimates: dict[str, Estimate]
-    leans: Mapping[int, Lean]
+    leans: Mapping[int, TemplateBias]
 
 
-def measure_bias(known: World, outcomes: Outcomes, seed: int) -> Bias:
+def measure_bias(known: AskedPairs, outcomes: Outcomes, seed: int) -> Bias:
     """Bias levels per relation, and over all of them."""
     estimates: dict[str, Estimate] = {}
-    leans: dict[int, Lean] = {}
+    leans: dict[int, TemplateBias] = {}
     found = [_shares(outcomes, number) for number in range(len(known.relations))]
     every = side_by_side(lambda of: drawn_bias(of[1][2], f"bias:{of[0]}", seed), enumerate(found))
     for relation, own, drawn in zip(known.relations, found, every, strict=True):
@@ -229,13 +229,13 @@ def _shares(outcomes: Outcomes, relation: int) -> tuple[list[int], list[str], Fl
     return templates, [names[i] for i in able], shares
 
 
-def _leans(templates: list[int], candidates: list[str], shares: Floats) -> dict[int, Lean]:
+def _leans(templates: list[int], candidates: list[str], shares: Floats) -> dict[int, TemplateBias]:
     if not shares.size:
         return {}
     inflated = most_inflated(shares)
     average = shares.mean(axis=0)
     return {
-        template: Lean(
+        template: TemplateBias(
             level=bias_level(shares[i]),
             candidate=candidates[int(inflated[i])],
             share=float(shares[i, inflated[i]]),

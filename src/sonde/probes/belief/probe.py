@@ -1,7 +1,7 @@
 """BELIEF: every pair of subject and relation in many wordings, under every name of the subject.
 
 Masked models fill one position from their whole vocabulary, others score the relation's objects as
-options. methods: Acc@1, template accuracies, fluctuation, Consist, Overconf, bias level,
+options. Numbers: Acc@1, template accuracies, fluctuation, Consist, Overconf, bias level,
 coverage, what drives the fluctuation, names that help, manual against paraphrased templates.
 """
 
@@ -20,7 +20,7 @@ from sonde.core.reports import Report
 from sonde.metrics.judged import Judged
 from sonde.probes.belief.judge import Outcomes, judge
 from sonde.probes.belief.report import build_report
-from sonde.prompting.pairs import World, pair_frames, world
+from sonde.prompting.pairs import AskedPairs, numbered_pairs, pair_frames
 from sonde.prompting.sentences import OWN, in_parts, nothing, sentences
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
 
@@ -92,9 +92,9 @@ class Belief:
         """Every judged prompt, for comparisons with other runs."""
         return self._tallied(dataset, answered)[1].judged
 
-    def _tallied(self, dataset: Dataset, answered: Given) -> tuple[World, Outcomes]:
+    def _tallied(self, dataset: Dataset, answered: Given) -> tuple[AskedPairs, Outcomes]:
         asked = {r.id: self._templates(r) for r in dataset.asked_relations()}
-        known = world(dataset, asked)
+        known = numbered_pairs(dataset, asked)
         return known, judge(known, answered, "filled" if self.answer == "fill" else "scored")
 
     def _templates(self, relation: Relation) -> tuple[Template, ...]:

@@ -28,7 +28,7 @@ from sonde.probes.belief.judge import (
     bias_table,
     measure_bias,
 )
-from sonde.prompting.pairs import World
+from sonde.prompting.pairs import AskedPairs
 from sonde.prompting.sentences import stand_in
 from sonde.reporting.build.multi_prompt import numbers as multi_prompt
 from sonde.reporting.build.multi_prompt.numbers import (
@@ -75,7 +75,7 @@ TOGETHER = 2**20
 
 def build_report(
     dataset: Dataset,
-    known: World,
+    known: AskedPairs,
     outcomes: Outcomes,
     *,
     draw: Draw,
@@ -117,7 +117,7 @@ def build_report(
     )
 
 
-def _single_prompt(known: World, grid: Grid) -> Floats:
+def _single_prompt(known: AskedPairs, grid: Grid) -> Floats:
     """Whether each UHN pair is right with LAMA's own template and its subject's usual name.
 
     A relation whose first template is another one has none.
@@ -132,7 +132,7 @@ def _single_prompt(known: World, grid: Grid) -> Floats:
     return right
 
 
-def _own(known: World, outcomes: Outcomes, common: Sections, seed: int) -> dict[str, Estimate]:
+def _own(known: AskedPairs, outcomes: Outcomes, common: Sections, seed: int) -> dict[str, Estimate]:
     grid, missing = outcomes.judged.grid, Estimate.not_measured()
     by_relation = common.numbers.relations
     return {
@@ -158,7 +158,7 @@ def _summary(estimates: Estimates, common: Sections) -> str:
     )
 
 
-def _counts(known: World, outcomes: Outcomes) -> dict[str, int]:
+def _counts(known: AskedPairs, outcomes: Outcomes) -> dict[str, int]:
     templates = np.bincount(known.template_relations, minlength=len(known.relations))
     return {
         "pairs_left_out_not_one_token": outcomes.pairs_unanswerable,
@@ -180,7 +180,7 @@ def _headlines(estimates: Estimates) -> tuple[Headline, ...]:
 def _tables(
     common: Sections,
     estimates: Estimates,
-    known: World,
+    known: AskedPairs,
     outcomes: Outcomes,
     bias: Bias,
     floor: int,
@@ -228,7 +228,7 @@ def _driver_table(estimates: Estimates) -> Table:
     )
 
 
-def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
+def _template_table(known: AskedPairs, outcomes: Outcomes, bias: Bias) -> Table:
     """Accuracy, overconfidence and leaning of each template."""
     grid = outcomes.judged.grid
     accuracies = template_accuracies(grid)
@@ -263,7 +263,7 @@ def _template_table(known: World, outcomes: Outcomes, bias: Bias) -> Table:
     return browse(rows, fields, id="every-template", title="Templates")
 
 
-def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
+def _pair_table(known: AskedPairs, outcomes: Outcomes, seed: int) -> Table:
     """What was answered about each pair; a draw by the seed where there are too many."""
     pairs = np.flatnonzero(~np.isnan(right_shares(outcomes.judged.grid)))
     fields: list[Field[DataFrame] | str] = [
@@ -282,7 +282,7 @@ def _pair_table(known: World, outcomes: Outcomes, seed: int) -> Table:
     )  # fmt: skip
 
 
-def _pair_rows(known: World, outcomes: Outcomes, pairs: Ints, seed: int) -> DataFrame:
+def _pair_rows(known: AskedPairs, outcomes: Outcomes, pairs: Ints, seed: int) -> DataFrame:
     kept = pairs[drawn([known.pairs[p].fact for p in pairs], seed, SHOWN)]
     chosen = [known.pairs[p] for p in kept]
     texts = {
@@ -329,7 +329,7 @@ def _summed_up(prompts: LazyFrame, said: Expr) -> DataFrame:
 
 
 def _findings(
-    estimates: Estimates, known: World, further: Mapping[str, Floats], seed: int
+    estimates: Estimates, known: AskedPairs, further: Mapping[str, Floats], seed: int
 ) -> tuple[str, ...]:
     found = []
     single, mean = estimates[SINGLE.id].value, estimates[ACC.id].value

@@ -19,7 +19,7 @@ from sonde.core.columns import Given, in_blocks
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.metrics.judged import Bools, Grid, Judged, in_words
 from sonde.prompting.matching import alike, normal, within, word_count
-from sonde.prompting.pairs import Keys, World
+from sonde.prompting.pairs import AskedPairs, Keys
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -45,7 +45,7 @@ class Outcomes:
     pair, whether the commonest object is right.
     """
 
-    world: World
+    known: AskedPairs
     judged: Judged
     prompts: DataFrame
     by_majority: Bools
@@ -53,7 +53,7 @@ class Outcomes:
 
 def judge(
     dataset: Dataset,
-    world: World,
+    known: AskedPairs,
     answers: Given,
     *,
     languages: Sequence[str],
@@ -65,11 +65,11 @@ def judge(
     """
     from polars import DataFrame
 
-    own = [languages[relation] for relation in world.pair_relations.tolist()]
-    prompts, drawn = _gathered(world, answers, own)
+    own = [languages[relation] for relation in known.pair_relations.tolist()]
+    prompts, drawn = _gathered(known, answers, own)
     gold = [
         {normal(name, language) for names in pair.objects for name in names} - {""}
-        for pair, language in zip(world.pairs, own, strict=True)
+        for pair, language in zip(known.pairs, own, strict=True)
     ]
 
     @cache
@@ -77,13 +77,13 @@ def judge(
         return any(within(name, text) for name in gold[pair])
 
     def says(text: str, names: Collection[str], template: int) -> bool:
-        language = languages[world.template_relations[template]]
+        language = languages[known.template_relations[template]]
         return any(within(normal(name, language), text) for name in names)
 
     places: list[Place] = prompts.select(*PLACE).rows()
     said = [normal(text, own[p]) for (p, _, _), text in zip(places, prompts["text"], strict=True)]
     right = [holds(pair, text) for (pair, _, _), text in zip(places, said, strict=True)]
-    given = [holds(p, normal(world.pairs[p].names[name], own[p])) for p, _, name in places]
+    given = [holds(p, normal(known.pairs[p].names[name], own[p])) for p, _, name in places]
     shares = [
         share_alike(text, drawn[place], own[place[0]]) if place in drawn else nan
         for place, text in zip(places, said, strict=True)
@@ -93,15 +93,15 @@ def judge(
     columns = DataFrame({"said": said, "given": given, "abstained": silent}, schema=kinds)
     prompts = prompts.hstack(columns)
     return Outcomes(
-        world=world,
-        judged=replace(_judged(world, prompts, right, shares), says=says),
+        known=known,
+        judged=replace(_judged(known, prompts, right, shares), says=says),
         prompts=prompts,
-        by_majority=_by_majority(dataset, world, holds, languages),
+        by_majority=_by_majority(dataset, known, holds, languages),
     )
 
 
 def _gathered(
-    world: World, answers: Given, own: Sequence[str]
+    known: AskedPairs, answers: Given, own: Sequence[str]
 ) -> tuple[DataFrame, dict[Place, Sampled]]:
     """What was written, a row for each prompt in order, and what was drawn, by place.
 
@@ -109,7 +109,7 @@ def _gathered(
     """
     import polars
 
-    keys, drawn = Keys(world), dict[Place, Sampled]()
+    keys, drawn = Keys(known), dict[Place, Sampled]()
     blocks = [polars.DataFrame(schema={**PLACE, **WRITTEN})]
     for block in in_blocks(answers):
         places = polars.DataFrame(keys.places(block))
@@ -132,7 +132,7 @@ def _gathered(
 
 
 def _judged(
-    world: World, prompts: DataFrame, right: Sequence[bool], shares: Sequence[float]
+    known: AskedPairs, prompts: DataFrame, right: Sequence[bool], shares: Sequence[float]
 ) -> Judged:
     answers = prompts["said"].unique().sort().to_list()
     numbers = {text: number for number, text in enumerate(answers)}
@@ -143,14 +143,14 @@ def _judged(
             right=np.array(right, dtype=np.bool_),
             answer=np.array([numbers[text] for text in prompts["said"]], dtype=np.int64),
             confidence=np.array(shares, dtype=np.float64),
-            relations=world.pair_relations,
-            template_relations=world.template_relations,
+            relations=known.pair_relations,
+            template_relations=known.template_relations,
         ),
-        relations=world.relations,
-        pairs=tuple(pair.fact for pair in world.pairs),
-        names=tuple(pair.names for pair in world.pairs),
-        objects=tuple(in_words(names[0] for names in pair.objects) for pair in world.pairs),
-        templates=world.templates,
+        relations=known.relations,
+        pairs=tuple(pair.fact for pair in known.pairs),
+        names=tuple(pair.names for pair in known.pairs),
+        objects=tuple(in_words(names[0] for names in pair.objects) for pair in known.pairs),
+        templates=known.templates,
         answers=tuple(answers),
         way="written",
         sure=np.where(tokens == 1, likely, nan),  # of one token, whose probability is the answer's
@@ -175,11 +175,13 @@ def share_alike(said: str, drawn: Sampled, language: str) -> float:
     return sum(n for text, n in counts if alike(said, normal(text, language))) / sum(drawn.counts)
 
 
-def _by_majority(dataset: Dataset, world: World, holds: Holds, languages: Sequence[str]) -> Bools:
-    ranked = [commonest_objects(dataset.split_frame(relation.id)) for relation in world.relations]
+def _by_majority(
+    dataset: Dataset, known: AskedPairs, holds: Holds, languages: Sequence[str]
+) -> Bools:
+    ranked = [commonest_objects(dataset.split_frame(relation.id)) for relation in known.relations]
     guesses = [
         normal(objects[0][0], language) if objects else ""
         for objects, language in zip(ranked, languages, strict=True)
     ]
-    owners = enumerate(world.pair_relations.tolist())
+    owners = enumerate(known.pair_relations.tolist())
     return np.array([holds(pair, guesses[owner]) for pair, owner in owners], dtype=np.bool_)

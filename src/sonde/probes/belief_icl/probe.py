@@ -2,7 +2,7 @@
 
 Knows no model. Each pair of subject and relation is asked in every template, under every name that
 is chosen; the answer is written greedily to the end of the line, and for up to 10,000 pairs also
-drawn many times. methods: Acc@1, fluctuation, Consist by matching, one-word rate, Overconf from
+drawn many times. Numbers: Acc@1, fluctuation, Consist by matching, one-word rate, Overconf from
 drawn answers and from probabilities by length, template accuracies, coverage.
 """
 
@@ -44,7 +44,7 @@ from sonde.prompting.languages import (
     phrasing,
 )
 from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, language_of
-from sonde.prompting.pairs import Pair, asked_pairs, world
+from sonde.prompting.pairs import Pair, asked_pairs, numbered_pairs
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
 
 BLOCK = 1024
@@ -161,7 +161,7 @@ class BeliefIcl:
         return self._outcomes(dataset, answered).judged
 
     def _outcomes(self, dataset: Dataset, answered: Given) -> Outcomes:
-        asked = world(dataset, {r.id: self.eligible(r) for r in dataset.asked_relations()})
+        asked = numbered_pairs(dataset, {r.id: self.eligible(r) for r in dataset.asked_relations()})
         abstains = abstaining(self.abstaining)
         languages = [language_of(self.language, r.language) for r in asked.relations]
         return judge(dataset, asked, answered, languages=languages, abstains=abstains)

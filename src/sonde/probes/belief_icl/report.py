@@ -135,11 +135,11 @@ def build_report(
 
 def _sections(outcomes: Outcomes, draw: Draw, draws: int, seed: int) -> Sections:
     """What BELIEF reports of many prompts; two written answers agree if one holds the other."""
-    judged, world = outcomes.judged, outcomes.world
+    judged, known = outcomes.judged, outcomes.known
     return sections(
         judged.grid,
-        relations=world.relations,
-        templates=world.templates,
+        relations=known.relations,
+        templates=known.templates,
         draw=draw,
         draws=draws,
         seed=seed,
@@ -167,14 +167,14 @@ def _by_length(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
 
 
 def _counts(outcomes: Outcomes) -> dict[str, int]:
-    prompts, world = outcomes.prompts, outcomes.world
-    asked = len(np.unique(world.template_relations))
+    prompts, known = outcomes.prompts, outcomes.known
+    asked = len(np.unique(known.template_relations))
     return {
         "empty_answers": _written(outcomes).empty,
         "unfinished_answers": int((~prompts["finished"]).sum()),
         "longer_than_5_tokens": int((prompts["tokens"] > LONGEST).sum()),
         "right_and_in_subject": int(outcomes.judged.grid.right[prompts["given"].to_numpy()].sum()),
-        "relations_without_templates": len(world.relations) - asked,
+        "relations_without_templates": len(known.relations) - asked,
     }
 
 
@@ -240,11 +240,11 @@ def _length_figure(estimates: Estimates) -> Curves:
 
 
 def _template_table(outcomes: Outcomes, floor: int) -> Table:
-    grid, world = outcomes.judged.grid, outcomes.world
+    grid, known = outcomes.judged.grid, outcomes.known
     rows = overconf_by_each(grid, outcomes.judged.sure, floor)
     fields: list[Field[tuple[int, Estimate, int]]] = [
-        Field("relation", lambda row: world.relations[world.template_relations[row[0]]].id),
-        Field("template", lambda row: world.templates[row[0]].text),
+        Field("relation", lambda row: known.relations[known.template_relations[row[0]]].id),
+        Field("template", lambda row: known.templates[row[0]].text),
         Field("answers", lambda row: row[2], "count", "of one token"),
         Field(OVERCONF.label, lambda row: row[1], "percent", "mean probability minus accuracy"),
     ]
@@ -259,19 +259,19 @@ def _template_table(outcomes: Outcomes, floor: int) -> Table:
 
 
 def _prompt_table(outcomes: Outcomes, style: Style, seed: int) -> Table:
-    grid, world = outcomes.judged.grid, outcomes.world
+    grid, known = outcomes.judged.grid, outcomes.known
     places = np.column_stack([grid.pair, grid.template, grid.name])
     chosen = drawn([":".join(map(str, place)) for place in places.tolist()], seed, SHOWN)
-    pairs = [world.pairs[pair] for pair in grid.pair[chosen]]
+    pairs = [known.pairs[pair] for pair in grid.pair[chosen]]
     names = [pair.names[n] for pair, n in zip(pairs, grid.name[chosen], strict=True)]
-    templates = [world.templates[number] for number in grid.template[chosen]]
+    templates = [known.templates[number] for number in grid.template[chosen]]
     asked = [question(t, name, style) for t, name in zip(templates, names, strict=True)]
-    owners = world.pair_relations[grid.pair[chosen]]
+    owners = known.pair_relations[grid.pair[chosen]]
     correct = [", ".join(each[0] for each in pair.objects) for pair in pairs]
     texts = [text.strip() for text in outcomes.prompts["text"][chosen]]
     sure, verdicts = grid.confidence[chosen], outcomes.judged.verdicts().gather(chosen)
     fields: list[Field[int]] = [
-        Field("relation", [titled(world.relations[owner]) for owner in owners]),
+        Field("relation", [titled(known.relations[owner]) for owner in owners]),
         Field("subject", names),
         Field("question", asked, help="the last one; what stands before it is not shown"),
         Field("template", [template.source for template in templates], help="where it comes from"),

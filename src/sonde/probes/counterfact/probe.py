@@ -4,7 +4,7 @@ A case is a fact with a wrong object: the one it names, or one of the relation's
 the first template of its relation, the other templates are its paraphrases, and its neighbours,
 facts of the split `neighbourhood` whose detail `case` names it, are asked with the first one too.
 
-methods: efficacy, paraphrase and neighbourhood score, each with its magnitude, and the harmonic
+Numbers: efficacy, paraphrase and neighbourhood score, each with its magnitude, and the harmonic
 mean of the three, over cases, over relations and by relation.
 """
 

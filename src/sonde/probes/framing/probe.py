@@ -7,7 +7,7 @@ relation, worded as the task's first template:
     Statement: The capital of Peru is Tokyo. The statement is True or False? False
     Statement: The capital of Austria is Vienna. The statement is True or False?
 
-methods: accuracy of each task over paraphrases with its spread, fact checking by option and by
+Numbers: accuracy of each task over paraphrases with its spread, fact checking by option and by
 written verdict, and what a right or a wrong name in front of a question does, beside the controls:
 the commonest object, and always the same verdict.
 """

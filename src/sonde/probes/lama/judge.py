@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.core.rated import RatedColumns
 from sonde.core.scores import Normalise
-from sonde.metrics.judged import KINDS, Judged, Rows, Way, judge_facts
+from sonde.metrics.judged import KINDS, AnswerKind, Judged, Rows, judge_facts
 from sonde.metrics.verdicts import Bools, Ints, Verdicts, judge_block, top_answers
 from sonde.prompting.options import own_options
 from sonde.prompting.sentences import is_name_template, stand_in, suggests
@@ -139,7 +139,7 @@ def judge(
     normalise: Normalise = "none",
     *,
     template: int = 1,
-    way: Way = "filled",
+    way: AnswerKind = "filled",
     own: bool = False,
     most: int = SHOWN,
 ) -> Outcomes:

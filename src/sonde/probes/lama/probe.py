@@ -2,7 +2,7 @@
 
 Masked models fill one masked position; other models score the relation's objects as options. Where
 facts name options of their own, these are chosen from.
-methods: P@1, P@k and MRR per relation, by relation type, averaged over relations and over facts,
+Numbers: P@1, P@k and MRR per relation, by relation type, averaged over relations and over facts,
 on all facts and on those whose answer cannot be guessed from the name (UHN), beside the majority
 control.
 """
@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block, Fill, Score, Want
 from sonde.core.reports import Report
 from sonde.core.scores import Normalise
-from sonde.metrics.judged import Judged, Way
+from sonde.metrics.judged import AnswerKind, Judged
 from sonde.probes.lama.judge import Outcomes, judge
 from sonde.probes.lama.report import Asking, build_report
 from sonde.prompting.options import own_options, with_options
@@ -102,7 +102,7 @@ class Lama:
         return self._outcomes(dataset, answered, most=0).judged
 
     def _outcomes(self, dataset: Dataset, answered: Given, **most: int) -> Outcomes:
-        way: Way = "filled" if self.answer == "fill" else "scored"
+        way: AnswerKind = "filled" if self.answer == "fill" else "scored"
         shape = {"template": self.template, **most}
         own = self.options == "own"
         return judge(dataset, answered, self.normalise, way=way, own=own, **shape)

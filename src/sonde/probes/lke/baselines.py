@@ -2,7 +2,7 @@
 
 Knows no model. The same facts with the same options are asked behind examples (IC-LKE), in
 templates with the answer last, and behind examples written as such templates; and the model writes
-on freely from examples and from templates. methods: accuracy of each way, paired differences, the
+on freely from examples and from templates. Numbers: accuracy of each way, paired differences, the
 share of relations in which in-context estimation is ahead.
 """
 

@@ -1,6 +1,6 @@
 """EIC-LKE: several facts tested in one long sequence of facts, each option in its turn.
 
-methods: the numbers of IC-LKE from sequences of training facts between which test facts stand. In
+Numbers: the numbers of IC-LKE from sequences of training facts between which test facts stand. In
 layout "facts" a sequence tests one option of each of several facts; in layout "options" several
 options of one fact. What there is to read is reported beside what IC-LKE would: it saves only
 against scoring text by text. It is counted in names, since tokens differ; `sonde plan` counts a

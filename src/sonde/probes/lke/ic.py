@@ -1,6 +1,6 @@
 """IC-LKE: which object follows a subject after other facts of its relation, and nothing else.
 
-The examples say what is asked; there is no template and no instruction. methods: accuracy over
+The examples say what is asked; there is no template and no instruction. Numbers: accuracy over
 options, probability mass on the right one, Accuracy@K with the share retained, spread over draws
 of the examples, beside the majority control.
 """

@@ -1,7 +1,7 @@
 """lke-shots: how many examples does in-context estimation need?
 
 Knows no model. The same facts with the same options are asked behind one, two, five … examples,
-each time with several draws of examples. methods: accuracy against the number of examples with the
+each time with several draws of examples. Numbers: accuracy against the number of examples with the
 spread over draws, and the fewest examples that reach 95 % of the accuracy with the most.
 """
 

@@ -2,7 +2,7 @@
 
 Knows no model. For each fact the probability of its object is taken with the object itself in front
 of the base question (the anchor), in every other frame of the question, and after wrong names; each
-prompt is also answered in writing. methods: PFD, IRD and MONITOR over valid anchors, accuracies
+prompt is also answered in writing. Numbers: PFD, IRD and MONITOR over valid anchors, accuracies
 over prompts, the anchors' probabilities.
 """
 

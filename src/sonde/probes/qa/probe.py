@@ -1,7 +1,7 @@
 """qa: questions answered in writing from memory, the answers a list that is judged as a set.
 
 Knows no model. Every fact is asked once, behind examples of how others are answered; the default is
-the protocol of KAMEL. methods: precision, recall and F1 of each fact's answers, whole sets, at
+the protocol of KAMEL. Numbers: precision, recall and F1 of each fact's answers, whole sets, at
 least one right answer; mean over facts and over relations, beside always answering the commonest
 object.
 """

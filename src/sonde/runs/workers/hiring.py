@@ -14,8 +14,8 @@ from sonde.runs.workers.messages import Order
 from sonde.runs.workers.spec import Workers, parse_workers
 
 
-def hire(on: str, reference: str, options: LoadOptions, dataset: Dataset | None) -> Crew:
-    """Workers, as `on` says, that have all loaded the model; to be closed by who hired them."""
+def start_workers(on: str, reference: str, options: LoadOptions, dataset: Dataset | None) -> Crew:
+    """Workers, as `on` says, that have all loaded the model; to be closed by who started them."""
     workers = parse_workers(on)
     check(reference, here=workers.place == "local")
     if options.device.startswith("cuda:"):
