@@ -68,8 +68,6 @@ def run_controls(
 
     `probe` is as it was settled for the model, so that controls are asked in the same way.
     """
-    from sonde.runs.workers.hiring import released  # a report needs none of it
-
     done = {}
     for name in names:
         place = out / FOLDER / name
