@@ -182,7 +182,10 @@ def as_result(found: dict[str, Measured], load: float) -> Result:
         title="Flat memory of the driver of workers",
         columns=("measured", *found),
         rows=tuple(told),
-        findings=(f"The machine's load was {load:.1f} on {cores()} cores before.",),
+        findings=(
+            f"The machine's load was {load:.1f} on {cores()} cores before and "
+            f"{os.getloadavg()[1]:.1f} after; seconds mean something on a quiet one.",
+        ),
     )
 
 
