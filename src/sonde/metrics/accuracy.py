@@ -7,7 +7,7 @@ facts of the same relations under the same templates.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Literal
@@ -16,9 +16,19 @@ import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.metrics.estimates import Resampled, Sample
-from sonde.metrics.judged import Block, Bools, Floats, Grid, Ints, Judged, around, stream
+from sonde.metrics.judged import (
+    Block,
+    Bools,
+    Floats,
+    Grid,
+    Ints,
+    Judged,
+    around,
+    resampled_in,
+    stream,
+)
 from sonde.stats.distributions import drawn, independent, range_interval, successes, summed
-from sonde.stats.intervals import DRAWS, resampled_at_once, resampled_sums
+from sonde.stats.intervals import DRAWS, resampled_sums
 
 Draw = Literal["relation", "pair"]
 
@@ -100,21 +110,31 @@ class RelationSpread:
 
 def relation_spread(block: Block, draw: Draw, seed: int = 0) -> RelationSpread:
     """How far the number of right pairs of a relation moves."""
-    name = str(block.relation)
-    return resampled_at_once([spreading(block, draw)], lambda: stream(seed, name))[0]
+    (sums,) = resampled_in(block.relation, [spread_columns(block, draw)], seed)
+    return spread_of(block, draw, sums)
 
 
-def spreading(block: Block, draw: Draw) -> Generator[Floats, Floats, RelationSpread]:
-    """The same for `resampled_at_once`, by which other numbers of the relation are summed too."""
-    rates = _filled(block) if draw == "relation" else block.of_pairs[:, None]
+def spread_columns(block: Block, draw: Draw) -> Floats:
+    """What is summed of each pair to see how far their number moves; [pairs, k]."""
+    rates = _rates(block, draw)
+    return np.hstack([rates, (rates * (1 - rates)).mean(axis=1, keepdims=True)])
+
+
+def spread_of(block: Block, draw: Draw, sums: Floats) -> RelationSpread:
+    """How far it moves; sums [draws, k] of the columns when pairs are resampled."""
+    rates = _rates(block, draw)
     within = rates * (1 - rates)
-    sums = yield np.hstack([rates, within.mean(axis=1, keepdims=True)])
     return RelationSpread(
         choices=int(_choices(block, draw).max()),
         distribution=successes(rates) if draw == "relation" else independent(rates[:, 0]),
         variance=float(rates.sum(axis=0).var() + within.sum(axis=0).mean()),
         variances=sums[:, :-1].var(axis=1) + sums[:, -1],
     )
+
+
+def _rates(block: Block, draw: Draw) -> Floats:
+    """How likely each pair is right with what is drawn: [pairs, templates], or [pairs, 1]."""
+    return _filled(block) if draw == "relation" else block.of_pairs[:, None]
 
 
 def fluctuation(

@@ -3,7 +3,7 @@ know what is asked. Knows numbers alone, no prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -51,10 +51,6 @@ class Cut:
     def asked(self) -> Ints:
         """The pairs that have a prompt."""
         return np.flatnonzero(self.columns[:, -1])
-
-    def summing(self, pairs: Ints) -> Generator[Floats, Floats, Floats]:
-        """The columns of some pairs for `resampled_at_once`."""
-        return (yield self.columns[pairs])
 
     def calibration(self, drawn: Floats) -> Calibration:
         """How far confidence is from accuracy; `drawn`: sums of the columns, [draws, bins + 1]."""

@@ -23,7 +23,7 @@ from sonde.metrics.grid import Bools as Bools
 from sonde.metrics.grid import Floats as Floats
 from sonde.metrics.grid import Grid as Grid
 from sonde.metrics.grid import Ints as Ints
-from sonde.stats.intervals import percentile_interval
+from sonde.stats.intervals import percentile_interval, resampled_at_once
 
 if TYPE_CHECKING:
     from polars import DataFrame, Series
@@ -51,6 +51,11 @@ def around(value: float, draws: Floats, n: int) -> Estimate:
 def stream(seed: int, name: str) -> np.random.Generator:
     """Random numbers that depend on a seed and a name alone."""
     return np.random.default_rng(draw_key(seed, name))
+
+
+def resampled_in(relation: int, columns: Sequence[Floats], seed: int) -> list[Floats]:
+    """Sums of columns [pairs, k] when pairs of a relation are drawn anew; [draws, k] each."""
+    return resampled_at_once(columns, lambda: stream(seed, str(relation)))
 
 
 AnswerKind = Literal["filled", "scored", "written"]

@@ -8,10 +8,10 @@ and found again by the state of the stream.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import inf, sqrt
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +21,6 @@ from sonde.stats.distributions import Z, chi_square, student_reach
 Counts = NDArray[np.unsignedinteger]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Made = TypeVar("Made")
 
 ROUNDING = 1e-12
 DRAWS = 2000
@@ -58,24 +57,16 @@ def resampled_sums(
 
 
 def resampled_at_once(
-    asking: Sequence[Generator[Floats, Floats, Made]], stream: Callable[[], np.random.Generator]
-) -> list[Made]:
-    """What each of several makes of its sums: it yields columns and is sent `resampled_sums`.
-
-    Those with as many rows are summed by one product.
-    """
-    columns = [next(each) for each in asking]
-    made: dict[int, Made] = {}
+    columns: Sequence[Floats], stream: Callable[[], np.random.Generator]
+) -> list[Floats]:
+    """`resampled_sums` of each of several; those with as many rows are summed by one product."""
+    sums: dict[int, Floats] = {}
     for rows in dict.fromkeys(map(len, columns)):
-        own = [i for i, column in enumerate(columns) if len(column) == rows]
-        sums = resampled_sums(np.hstack([columns[i] for i in own]), stream())
-        ends = np.cumsum([columns[i].shape[1] for i in own])[:-1]
-        for i, part in zip(own, np.split(sums, ends, axis=1), strict=True):
-            try:
-                asking[i].send(part)
-            except StopIteration as end:
-                made[i] = end.value
-    return [made[i] for i in range(len(asking))]
+        alike = [i for i, column in enumerate(columns) if len(column) == rows]
+        product = resampled_sums(np.hstack([columns[i] for i in alike]), stream())
+        ends = np.cumsum([columns[i].shape[1] for i in alike])[:-1]
+        sums |= dict(zip(alike, np.split(product, ends, axis=1), strict=True))
+    return [sums[i] for i in range(len(columns))]
 
 
 def resampled_rates(table: Floats, owners: NDArray[np.int64], rng: np.random.Generator) -> Floats:

@@ -7,10 +7,9 @@ their relation, the same draws for every number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -24,7 +23,8 @@ from sonde.metrics.accuracy import (
     manual_rank,
     manual_rank_by_chance,
     right_shares,
-    spreading,
+    spread_columns,
+    spread_of,
     worst_best_mean,
 )
 from sonde.metrics.accuracy import fluctuation as fluctuates
@@ -38,8 +38,7 @@ from sonde.metrics.consistency import (
     within_groups,
 )
 from sonde.metrics.estimates import Sample, resampled_together, samples_of
-from sonde.metrics.judged import Block, Bools, Floats, Grid, stream
-from sonde.stats.intervals import resampled_at_once
+from sonde.metrics.judged import Block, Bools, Floats, Grid, resampled_in
 
 Draw = Literal["relation", "pair"]
 DRAWN: Mapping[Draw, str] = {"relation": "a template per relation", "pair": "a prompt per pair"}
@@ -310,18 +309,18 @@ def _moved(block: Block, grid: Grid, whole: Cut | None, draws: int, seed: int) -
     """Resample a relation; `grid` has its prompts alone, `whole` the bins of all."""
     first = block.pairs[0]  # pairs are counted from the relation's first, or columns are long
     own = cut(grid.confidence, grid.right, grid.pair - first)
-    asking: list[Generator[Floats, Floats, Any]] = [spreading(block, draw) for draw in DRAWN]
+    columns = [spread_columns(block, draw) for draw in DRAWN]
     if own is not None and whole is not None:
-        asking += [own.summing(own.asked), whole.summing(own.asked + first)]
-    made = resampled_at_once(asking, partial(stream, seed, str(block.relation)))
-    spreads: dict[Draw, RelationSpread] = dict(zip(DRAWN, made, strict=False))
+        columns += [own.columns[own.asked], whole.columns[own.asked + first]]
+    sums = resampled_in(block.relation, columns, seed)
+    spreads = {draw: spread_of(block, draw, sums[i]) for i, draw in enumerate(DRAWN)}
     named: Named = {}
     for draw, spread in spreads.items():
         named |= _fluctuation(fluctuates([spread], draw, draws, seed), draw)
     if own is None:
         return Moved(named=named, spreads=spreads, gaps=None)
-    named |= _calibrated(own.calibration(made[-2]))
-    return Moved(named=named, spreads=spreads, gaps=made[-1])
+    named |= _calibrated(own.calibration(sums[-2]))
+    return Moved(named=named, spreads=spreads, gaps=sums[-1])
 
 
 def _together(
