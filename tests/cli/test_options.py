@@ -60,14 +60,14 @@ def run(*words: str) -> Any:
 
 
 def test_a_dataclass_inside_another_stands_for_its_fields_where_it_is() -> None:
-    assert list(inspect.signature(verb(greet).command()).parameters) == ["who", "depth", "loud"]
+    assert list(inspect.signature(verb(greet)).parameters) == ["who", "depth", "loud"]
     handed = run("greet", "Ada", "--depth", "4", "--loud")
     assert handed == Words(who="Ada", inner=Depth(depth=4), loud=True)
     assert run("greet", "Ada") == Words(who="Ada", inner=Depth())
 
 
 def test_what_has_settings_comes_last_and_is_built_with_them() -> None:
-    names = list(inspect.signature(verb(use, Tool).command()).parameters)
+    names = list(inspect.signature(verb(use, Tool)).parameters)
     assert names == ["who", "depth", "loud", "sizes", "sharp", "edge"]
     tool, words = run("use", "Ada", "--sizes", "4,5", "--no-sharp")
     assert tool == Tool(sizes=(4, 5), sharp=False) and words.who == "Ada"
@@ -76,9 +76,8 @@ def test_what_has_settings_comes_last_and_is_built_with_them() -> None:
 
 
 def test_the_help_text_is_the_function_s_or_the_component_s_with_its_example() -> None:
-    assert verb(greet).command().__doc__ == "Greet someone."
-    told = verb(use, Tool, "Example: use it").command().__doc__
-    assert told == "A tool with settings.\n\nExample: use it"
+    assert verb(greet).__doc__ == "Greet someone."
+    assert verb(use, Tool, "Example: use it").__doc__ == "A tool with settings.\n\nExample: use it"
 
 
 def test_texts_change_settings_and_keep_the_others() -> None:

@@ -202,7 +202,7 @@ def test_beliefs_tables_of_groups_and_of_names_are_measured_on_such_rows(tmp_pat
     assert value("groups.inter_consist") == 0.5  # to Bea the model has the same answer throughout
     assert value("manual.rank") is not None
     assert value("names_help.subject") == 1.0
-    assert report.counts["paraphrases_grouped_by_likeness"] == 3
+    assert dataset.notes["paraphrases_grouped_by_likeness"] == 3
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+import typer
 from rich import progress as bars
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderableType, RenderHook
 from rich.progress_bar import ProgressBar
@@ -73,8 +74,6 @@ def tell(text: str, style: str = "") -> None:
 
 def print_json(value: Mapping[str, Any]) -> None:
     """Print a result for other programs."""
-    import typer
-
     typer.echo(json_text(value))
 
 

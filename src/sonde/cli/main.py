@@ -90,25 +90,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    import typer
+
     from sonde.cli.console import Messages
+    from sonde.cli.verbs import app
 
     logging.basicConfig(handlers=[Messages()], level=logging.WARNING)
     logging.captureWarnings(True)
     logging.getLogger("sonde").setLevel(logging.INFO)
-    verb, *words = arguments or [""]
-    if verb == "report" and len(words) == 1 and words[0][:1] not in ("", "-"):
-        from sonde.cli.report import report_folder
-
-        report_folder(words[0])  # there is nothing to parse, and importing what parses takes 0.1 s
-        return 0
-    return _parsed(arguments)
-
-
-def _parsed(arguments: list[str]) -> int:
-    import typer
-
-    from sonde.cli.verbs import app
-
     # typer carries a copy of click or uses the real one, by version; its error has the base
     base = next(c for c in typer.BadParameter.__mro__ if c.__name__ == "ClickException")
     click_exception: Any = base

@@ -14,6 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_origin, get_type_hints
 
+import typer
+
 from sonde.cli.console import waiting
 from sonde.core.components import build, parse, settings_of
 from sonde.core.errors import UsageError
@@ -55,65 +57,41 @@ TRUST = "Let a model folder run its own Python code."
 
 def option(help: str, default: Any = MISSING, *names: str, least: float | None = None) -> Any:
     """A field that becomes a flag; without a default it must be given."""
-
-    def flag() -> Any:
-        import typer
-
-        return typer.Option(*names, help=help, min=least)
-
-    return field(default=default, metadata={"flag": flag})
+    info = typer.Option(*names, help=help, min=least)
+    return field(default=default, metadata={"typer": info})
 
 
 def argument(help: str, default: Any = MISSING, metavar: str | None = None) -> Any:
     """A field that becomes a word without a flag; without a default it must be given."""
-
-    def flag() -> Any:
-        import typer
-
-        return typer.Argument(help=help, metavar=metavar)
-
-    return field(default=default, metadata={"flag": flag})
+    info = typer.Argument(help=help, metavar=metavar)
+    return field(default=default, metadata={"typer": info})
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Verb:
-    """A function of dataclasses that becomes a command; its flags are made when it is named.
+def verb(
+    act: Callable[..., None], component: type | None = None, help: str = ""
+) -> Callable[..., None]:
+    """The command of a function of dataclasses; its first one is a `component` where one is given.
 
-    The first dataclass is a `component` where one is given. The help text is that of the function
-    or, followed by `help`, that of the component.
+    The help text is that of the function or, followed by `help`, that of the component.
     """
+    # a component stands for what its parameter is said to be, which need not be imported
+    first = next(iter(inspect.get_annotations(act).values()))
+    known = None if component is None else {first: component}
+    kinds: dict[str, Any] = inspect.get_annotations(act, locals=known, eval_str=True)
+    del kinds["return"]
 
-    act: Callable[..., None]
-    component: type | None = None
-    help: str = ""
+    def call(**values: Any) -> None:
+        act(**{name: _filled(kind, values) for name, kind in kinds.items()})
 
-    def command(self) -> Callable[..., None]:
-        """A function of flags and words, as typer takes it."""
-        kinds = self._kinds()
-
-        def call(**values: Any) -> None:
-            self.act(**{name: _filled(kind, values) for name, kind in kinds.items()})
-
-        # a component's settings come last, whatever stands before them
-        ordered = sorted(kinds.values(), key=lambda kind: kind is self.component)
-        flags = [flag for kind in ordered for flag in _flags(kind)]
-        call.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
-        call.__annotations__ = {flag.name: flag.annotation for flag in flags}
-        call.__doc__ = inspect.getdoc(self.component or self.act)
-        if self.help:
-            call.__doc__ = f"{call.__doc__}\n\n{self.help}"
-        return call
-
-    def _kinds(self) -> dict[str, Any]:
-        # a component stands for what its parameter is said to be, which need not be imported
-        first = next(iter(inspect.get_annotations(self.act).values()))
-        known = None if self.component is None else {first: self.component}
-        kinds: dict[str, Any] = inspect.get_annotations(self.act, locals=known, eval_str=True)
-        del kinds["return"]
-        return kinds
-
-
-verb = Verb
+    # a component's settings come last, whatever stands before them
+    ordered = sorted(kinds.values(), key=lambda kind: kind is component)
+    flags = [flag for kind in ordered for flag in _flags(kind)]
+    call.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
+    call.__annotations__ = {flag.name: flag.annotation for flag in flags}
+    call.__doc__ = inspect.getdoc(component or act)
+    if help:
+        call.__doc__ = f"{call.__doc__}\n\n{help}"
+    return call
 
 
 def _flags(kind: type) -> Iterator[inspect.Parameter]:
@@ -130,16 +108,11 @@ def _flags(kind: type) -> Iterator[inspect.Parameter]:
             f.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if default is MISSING else default,
-            annotation=Annotated[hint, _flag(f.metadata)],
+            annotation=Annotated[hint, f.metadata.get("typer") or _setting(f.metadata)],
         )
 
 
-def _flag(metadata: Mapping[str, Any]) -> Any:
-    """What typer is told of a field: an option, a word, or a setting."""
-    if "flag" in metadata:
-        return metadata["flag"]()
-    import typer
-
+def _setting(metadata: Mapping[str, Any]) -> Any:
     return typer.Option(help=metadata.get("help", ""))
 
 
@@ -148,7 +121,7 @@ def _filled(kind: type, values: Mapping[str, Any]) -> Any:
     hints, names = get_type_hints(kind), [f.name for f in fields(kind)]
     inner = {n: _filled(hints[n], values) for n in names if is_dataclass(hints[n])}
     given = {n: values[n] for n in names if n not in inner}
-    if inner or any("flag" in f.metadata for f in fields(kind)):
+    if inner or any("typer" in f.metadata for f in fields(kind)):
         return kind(**given, **inner)
     lists = {n: given[n] for n in names if get_origin(hints[n]) is tuple}
     return build(kind, given | parse(kind, lists))

@@ -99,11 +99,6 @@ def report(wanted: ReportOptions) -> None:
     )
 
 
-def report_folder(folder: str) -> None:
-    """The same with no flag."""
-    report.act(ReportOptions(folder=Path(folder), pictures=NO_PICTURES))
-
-
 def read_run(run: Run, reading: Mapping[str, Any] | None = None) -> Report:
     """The report of a run with its controls, read with other settings where some are given."""
     from sonde.runs.controls import attach_controls

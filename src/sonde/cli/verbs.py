@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from sonde import __version__
-from sonde.cli.options import Verb, verb
+from sonde.cli.options import verb
 
 
 def group(
@@ -84,7 +84,7 @@ class Verbs(Mapping[str, Any]):
         if hasattr(found, "commands"):
             return found
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name)(found.command() if isinstance(found, Verb) else found)
+        app.command(name)(found)
         return typer.main.get_command(app)
 
     def __iter__(self) -> Iterator[str]:
@@ -108,7 +108,7 @@ def components(
     An `example` has {name} where that of the component stands.
     """
 
-    def find(name: str) -> Verb:
+    def find(name: str) -> Callable[..., None]:
         return verb(act, kinds[name], f"Example: {example.format(name=name)}")
 
     return group(help, sorted(kinds), find, summaries=summaries)
