@@ -198,12 +198,13 @@ def test_a_worker_runs_no_code_of_the_folder_one_stands_in(
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_is_made_ahead_fails_where_it_is_used() -> None:
+@pytest.mark.parametrize("ahead", [1, 4])
+def test_what_is_made_ahead_fails_where_it_is_used(ahead: int) -> None:
     def items() -> Iterator[int]:
         yield 1
         raise PromptError("no")
 
-    coming = prefetch(items())
+    coming = prefetch(items(), ahead)
     assert next(coming) == 1
     with pytest.raises(PromptError):
         next(coming)

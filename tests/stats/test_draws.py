@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy.stats import binom, chisquare
 
 from sonde.stats.distributions import drawn, independent, range_interval, successes, summed
-from sonde.stats.intervals import resampled_sums
+from sonde.stats.intervals import resampled_at_once, resampled_sums
 
 Floats = NDArray[np.float64]
 
@@ -128,6 +128,23 @@ def test_equal_streams_draw_alike_and_move_on_alike() -> None:
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first[0], first[1])
     assert one.random() == other.random()
+
+
+def test_a_column_that_is_drawn_once_has_the_sums_of_counts() -> None:
+    one, other = np.random.default_rng(3), np.random.default_rng(3)
+    values = np.random.default_rng(0).random((40, 1))
+    picked = resampled_sums(values, one, draws=9, once=True)
+    np.testing.assert_allclose(picked, resampled_sums(values, other, draws=9), rtol=1e-14)
+    assert one.random() == other.random()
+
+
+def test_columns_of_several_are_summed_as_those_of_one() -> None:
+    rng = np.random.default_rng(0)
+    tables = [rng.random((40, 2)), rng.random((30, 1)), rng.random((40, 3))]
+    made = resampled_at_once(tables, lambda: np.random.default_rng(5))
+    for table, sums in zip(tables, made, strict=True):
+        alone = resampled_sums(table, np.random.default_rng(5))
+        np.testing.assert_allclose(sums, alone, rtol=1e-14)
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=40).filter(any), st.integers(0, 99))
