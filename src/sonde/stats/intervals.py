@@ -33,6 +33,9 @@ PICKS = 4_000_000
 CACHED = 2**15
 """Picks that are counted and summed at once."""
 
+COLUMNS = 8
+"""Columns of so many picks, of which OpenBLAS works out the product on one thread (2^18 terms)."""
+
 KEPT = 2**27
 """Bytes of counts that are kept; those that were asked for last stay."""
 
@@ -53,7 +56,14 @@ def resampled_sums(
         picks = (part for picked in _picked(len(values), rng, draws) for part in _few(picked))
         return np.concatenate([column.take(part) @ ones for part in picks])[:, None]
     parts = (part for times in times_drawn(len(values), rng, draws) for part in _few(times))
-    return np.concatenate([part.astype(np.float64) @ values for part in parts])
+    return np.concatenate([_product(part.astype(np.float64), values) for part in parts])
+
+
+def _product(times: Floats, values: Floats) -> Floats:
+    """The matrix product, a few columns at a time: more would be shared out among BLAS's threads,
+    which wait for each other where several relations are resampled side by side."""
+    few = range(0, values.shape[1], COLUMNS)
+    return np.hstack([times @ values[:, start : start + COLUMNS] for start in few])
 
 
 def resampled_at_once(
