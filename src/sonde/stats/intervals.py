@@ -33,8 +33,10 @@ PICKS = 4_000_000
 CACHED = 2**15
 """Picks that are counted and summed at once."""
 
-COLUMNS = 8
-"""Columns of so many picks, of which OpenBLAS works out the product on one thread (2^18 terms)."""
+SMALL = 10**6
+"""Multiplications up to which OpenBLAS makes a product in its quick way, on the thread that asks
+for it. Just above, threads that multiply side by side wait for each other, a hundred times as
+long."""
 
 KEPT = 2**27
 """Bytes of counts that are kept; those that were asked for last stay."""
@@ -55,15 +57,11 @@ def resampled_sums(
         column, ones = values[:, 0], np.ones(len(values))
         picks = (part for picked in _picked(len(values), rng, draws) for part in _few(picked))
         return np.concatenate([column.take(part) @ ones for part in picks])[:, None]
+    wide = max(1, SMALL // max(CACHED, len(values)))
+    columns = [values[:, at : at + wide].copy() for at in range(0, max(1, values.shape[1]), wide)]
     parts = (part for times in times_drawn(len(values), rng, draws) for part in _few(times))
-    return np.concatenate([_product(part.astype(np.float64), values) for part in parts])
-
-
-def _product(times: Floats, values: Floats) -> Floats:
-    """The matrix product, a few columns at a time: more would be shared out among BLAS's threads,
-    which wait for each other where several relations are resampled side by side."""
-    few = range(0, values.shape[1], COLUMNS)
-    return np.hstack([times @ values[:, start : start + COLUMNS] for start in few])
+    counts = (part.astype(np.float64) for part in parts)
+    return np.concatenate([np.hstack([times @ some for some in columns]) for times in counts])
 
 
 def resampled_at_once(
