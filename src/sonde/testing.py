@@ -136,6 +136,8 @@ def _check_shape(prompt: Prompt, given: Answer) -> None:
         assert sum(given.counts) == getattr(prompt.want, "count", None), "not the count asked for"
         assert len(set(given.texts)) == len(given.texts) == len(given.counts), "a text twice"
         assert sorted(given.counts, reverse=True) == list(given.counts), "texts not in order"
+        thoughts = tuple(map(len, given.thoughts))
+        assert thoughts in ((), given.counts), "not one thought for each draw"
     elif isinstance(given, Generated):
         assert len(given.logps) <= getattr(prompt.want, "most", 0), "more tokens than asked for"
     else:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -111,9 +113,12 @@ def tokenizer(name: str, kind: str = "bytes") -> Any:
     return made
 
 
-def chat_model(folder: Path, name: str = "chatml", *, seed: int = 0) -> Path:
-    """A tiny causal model with a chat template, on disk."""
-    made = tokenizer(name)
+def chat_model(
+    folder: Path, name: str = "chatml", *, seed: int = 0, added: Sequence[str] = ()
+) -> Path:
+    """A tiny causal model with a chat template, on disk; `added`: more tokens that it has."""
+    made = deepcopy(tokenizer(name))
+    made.add_tokens(list(added))
     llama(folder, seed=seed, vocab_size=len(made), max_position_embeddings=512)
     made.save_pretrained(folder)
     return folder

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+import torch
+import transformers
 
 import sonde
+from sonde.analysis.readings import endless_thoughts
 from sonde.core.abilities import as_given
-from sonde.core.answers import Generated
-from sonde.core.columns import one_by_one
+from sonde.core.answers import CLOSED, OPENED, Generated, Sampled
+from sonde.core.columns import Answers, one_by_one
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Generate, Prompt, Sample, prompts_of, put
+from sonde.engine.endings import thought_length
 from sonde.models.load import attributor, load
 from sonde.models.options import LoadOptions
 from sonde.models.torch import reference
@@ -155,11 +160,93 @@ def test_what_a_model_thinks_is_kept_apart_from_its_answer(tmp_path: Path) -> No
     assert said.strip() == "Oslo"
 
 
-def test_drawn_texts_are_those_after_the_thoughts(tmp_path: Path) -> None:
-    model = loaded(chat_model(tmp_path, "r1"), chat_thinking=4)
-    asked = given(model, [write("Where?", Sample(count=5, most=4))])
-    (_, drawn), *_ = model.sample(asked)
-    assert sum(drawn.counts) == 5 and drawn.texts[0] == ""
+@pytest.fixture(scope="module")
+def thinker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that ends its thoughts with about one token of twenty."""
+    folder = chat_model(tmp_path_factory.mktemp("thinker"), "r1", added=(OPENED, CLOSED))
+    load: Any = transformers.AutoModelForCausalLM
+    net = load.from_pretrained(folder)
+    closed = transformers.AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids(CLOSED)
+    with torch.no_grad():  # a direction that every state has, and one token reads
+        net.get_input_embeddings().weight[:, 0] = 2
+        net.lm_head.weight[:, 0] = 0
+        net.lm_head.weight[closed, 0] = 2
+    net.save_pretrained(folder)
+    return folder
+
+
+DRAWN = [write(text, Sample(count=150, most=4, until="")) for text in ("Where?", "Who is Oslo?")]
+
+
+def assert_apart(drawn: Sampled) -> None:
+    """Whatever stands before an answer is with it, once a draw; without an end there is none."""
+    assert tuple(map(len, drawn.thoughts)) == drawn.counts and sum(drawn.counts) == 150
+    said = dict(zip(drawn.texts, drawn.thoughts, strict=True))
+    assert not any(CLOSED in text.partition(CLOSED)[0] for text in said)
+    assert len(said) > 5 and all(t.endswith(CLOSED) for text in said if text for t in said[text])
+    assert not all(t.endswith(CLOSED) for t in said[""])
+
+
+@pytest.mark.parametrize("rows", [False, True])
+def test_what_is_thought_before_drawn_answers_is_kept_with_them(
+    thinker: Path, rows: bool, device: str
+) -> None:
+    """Each is what the whole text has before its answer, had nobody told thoughts apart."""
+    model = loaded(thinker, chat_thinking=20, device=device)
+    model.rows = rows
+    asked = given(model, DRAWN)
+    found = dict(model.sample(asked))
+    model.endings = replace(model.endings, thoughts="never")
+    for position, whole in model.sample(asked):
+        assert_apart(found[position])
+        assert whole.thoughts == () and whole != found[position]
+        starts = [thought_length(text, "begun") for text in whole.texts]
+        parts = zip(whole.texts, starts, whole.counts, strict=True)
+        expected = ((text[start:], text[:start].strip(), n) for text, start, n in parts)
+        assert found[position] == Sampled.pooled(expected)
+
+
+def test_independent_draws_and_those_of_a_server_keep_thoughts_too(thinker: Path) -> None:
+    model = loaded(thinker, chat_thinking=20)
+    asked, net = given(model, DRAWN), model.model
+    ends, thoughts = model.endings.ends, model.endings.thoughts
+    generator = torch.Generator().manual_seed(3)
+    naive = reference.sample_causal(net, model.encoder, asked[:1], ends, generator, thoughts)
+    assert_apart(next(naive)[1])
+    with serving(Face(Answering(thinker, 512))) as address:
+        options = LoadOptions(tokenizer=str(thinker), chat="always", chat_thinking=20)
+        there: Any = load(f"server:{address}/v1", options)
+        for _, drawn in there.sample(given(there, DRAWN)):
+            assert_apart(drawn)
+
+
+def test_a_run_keeps_what_was_thought_before_drawn_answers(thinker: Path, tmp_path: Path) -> None:
+    data = sonde.dataset("atlas", relations=("P36",), limit=2)
+    probe = sonde.probe("belief-icl", samples=20, language="none")
+    model = load(f"hf:{thinker}", LoadOptions(chat="always", chat_thinking=12))
+    run = sonde.run(probe, model, data, tmp_path / "run")
+    drawn = run.to_polars().filter(kind="sampled")
+    kept = zip(drawn["counts"].to_list(), drawn["drawn_thoughts"].to_list(), strict=True)
+    assert drawn.height and all([*map(len, own)] == counts for counts, own in kept)
+    read = [a.answer for a in run.answered() if isinstance(a.answer, Sampled)]
+    thoughts = [*chain.from_iterable(chain.from_iterable(a.thoughts for a in read))]
+    assert len(thoughts) == 20 * drawn.height
+    cut = sum(not text.endswith(CLOSED) for text in thoughts if text)
+    (told,) = (each for each in run.report().findings if "--chat-thinking" in each)
+    assert f" {cut:,} of {20 * drawn.height:,} drawn answers, so that no answer follows" in told
+    assert told.endswith("they need more than --chat-thinking 12 gives.")
+
+
+def test_thoughts_that_nobody_asked_for_are_told_where_answers_are_empty() -> None:
+    """A model whose template leaves no choice may think all the same."""
+    cut, ended = (Generated(text="", logps=(), thoughts=f"<think> Hm{end}") for end in ("", CLOSED))
+    (asked,) = put([write("Who?", Generate())] * 2).blocks
+    block = Answers(kind="generated", asked=asked.frame.to_arrow(), columns=[cut, ended])
+    assert endless_thoughts([block], 0) == (
+        "Thoughts are not ended in 1 of 2 written answers, so that no answer follows them: they "
+        "need some with --chat-thinking."
+    )
+    assert endless_thoughts([replace(block, columns=[ended, ended])], 0) == ""
 
 
 def test_a_template_without_a_system_text_says_so(tmp_path: Path) -> None:

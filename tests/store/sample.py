@@ -43,12 +43,22 @@ def sampled(number: int) -> Answered:
     return Answered(key=key(number), prefix="Of x is", suffix="", answer=answer)
 
 
+def thought(number: int) -> Answered:
+    """Draws of a chat model, some of which thought first."""
+    before = (("Hm. </think>", "So. </think>"), ("",))
+    answer = Sampled(texts=("Oslo", "Ål"), counts=(2, 1), thoughts=before)
+    return Answered(key=key(number), prefix="Of x is", suffix="", answer=answer)
+
+
 def traced(number: int) -> Answered:
     answer = Traced(logps=((-0.5, -1.5), (), (-0.25,)))
     return Answered(key=key(number), prefix="Of x is y", suffix="", answer=answer)
 
 
-ROWS = [scored(0), filled(1), scored(2), generated(3), generated(4, None), sampled(5), traced(6)]
+ROWS = [
+    *(scored(0), filled(1), scored(2), generated(3), generated(4, None), sampled(5), traced(6)),
+    *(sampled(7), thought(8)),
+]
 
 
 def want(row: Answered) -> Want:

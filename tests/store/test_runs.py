@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
@@ -92,11 +93,11 @@ def test_what_the_run_was_sealed_with_is_believed_before_the_digests(folder: Run
 
 
 def test_a_run_that_was_finished_before_there_were_seals_is_read(folder: RunFolder) -> None:
-    body = '{"shards": 1, "prompts": ' + str(len(ROWS)) + "}"
-    (folder.path / "complete.json").write_text(body)
+    told = {"shards": 1, "prompts": len(ROWS)}
+    (folder.path / "complete.json").write_text(json.dumps(told))
     assert list(folder.answered()) == ROWS
-    (folder.path / "complete.json").write_text(body.replace("7", "8"))
-    with pytest.raises(StoreError, match="tells of 8 prompts, but the shards hold 7"):
+    (folder.path / "complete.json").write_text(json.dumps({**told, "prompts": 99}))
+    with pytest.raises(StoreError, match=f"tells of 99 prompts, but the shards hold {len(ROWS)}"):
         list(folder.answered())
 
 

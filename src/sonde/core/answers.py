@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
@@ -11,6 +10,9 @@ from sonde.core.prompts import Key
 
 Kind = Literal["scored", "traced", "filled", "generated", "sampled"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+OPENED, CLOSED = "<think>", "</think>"
+"""What a chat model writes around its thoughts, which stand before its answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,23 +63,37 @@ class Generated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampled:
-    """The distinct texts that were drawn, and how often each was; the commonest first."""
+    """The distinct texts that were drawn, and how often each was; the commonest first.
+
+    `thoughts`: for each text what a chat model wrote before it, as of `Generated`, once for every
+    time that the text was drawn, in alphabetical order; empty where no draw has any.
+    """
 
     texts: tuple[str, ...]
     counts: tuple[int, ...]
+    thoughts: tuple[tuple[str, ...], ...] = ()
 
     @classmethod
-    def pooled(cls, texts: Iterable[tuple[str, int]]) -> Sampled:
-        """Texts with how often each was drawn; the same text may come by two paths.
+    def pooled(cls, drawn: Iterable[tuple[str, str, int]]) -> Sampled:
+        """Texts, what was thought before each, and how often that was drawn.
 
-        >>> Sampled.pooled([(" b", 1), (" a", 1), (" b", 2)])
-        Sampled(texts=(' b', ' a'), counts=(3, 1))
+        The same text may come by several paths.
+
+        >>> Sampled.pooled([(" b", "", 1), (" a", "", 1), (" b", "", 2)])
+        Sampled(texts=(' b', ' a'), counts=(3, 1), thoughts=())
+        >>> Sampled.pooled([("b", "Hm.", 1), ("b", "Ah.", 2)]).thoughts
+        (('Ah.', 'Ah.', 'Hm.'),)
         """
-        counts: Counter[str] = Counter()
-        for text, count in texts:
-            counts[text] += count
-        order = sorted(counts, key=lambda text: (-counts[text], text))
-        return cls(texts=tuple(order), counts=tuple(counts[text] for text in order))
+        before: dict[str, list[str]] = {}
+        for text, thoughts, count in drawn:
+            before.setdefault(text, []).extend([thoughts] * count)
+        order = sorted(before, key=lambda text: (-len(before[text]), text))
+        thought = any(map(any, before.values()))
+        return cls(
+            texts=tuple(order),
+            counts=tuple(len(before[text]) for text in order),
+            thoughts=tuple(tuple(sorted(before[text])) for text in order) if thought else (),
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

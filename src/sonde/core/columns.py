@@ -237,9 +237,15 @@ class Kept:
 def _size(block: Answers) -> int:
     """About how many bytes a block has in memory."""
     if isinstance(block.columns, list):
-        return int(block.asked.nbytes) + 256 * len(block)
+        return int(block.asked.nbytes) + 256 * len(block) + sum(map(_characters, block.columns))
     arrays = (getattr(block.columns, each.name) for each in fields(block.columns))
     return int(block.asked.nbytes) + sum(getattr(array, "nbytes", 0) for array in arrays)
+
+
+def _characters(answer: Generated | Sampled) -> int:
+    if isinstance(answer, Generated):
+        return len(answer.text) + len(answer.thoughts)
+    return sum(map(len, chain(answer.texts, *answer.thoughts)))
 
 
 Given = Iterable[Answers] | Iterable[Answered]

@@ -13,13 +13,11 @@ from typing import Literal
 
 from tokenizers import Tokenizer
 
-from sonde.core.answers import Generated
+from sonde.core.answers import CLOSED, OPENED, Generated
 from sonde.core.prompts import Generate, Sample
 from sonde.engine.token_texts import BROKEN, TokenTexts
 
 Writing = Generate | Sample
-
-OPENED, CLOSED = "<think>", "</think>"
 
 Thoughts = Literal["never", "may be", "begun"]
 """Whether a text may begin with thoughts: no, where it opens them, or they were opened before it.

@@ -16,13 +16,14 @@ from functools import cached_property, lru_cache, partial
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
+from sonde.core.answers import CLOSED, OPENED
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Block, Generate, Sample, Score, Trace, Want
 from sonde.core.texts import spoken
 from sonde.engine.control_tokens import shielded
 from sonde.engine.encode import CausalEncoder, Start
-from sonde.engine.endings import CLOSED, OPENED, Endings, Thoughts
+from sonde.engine.endings import Endings, Thoughts
 
 if TYPE_CHECKING:
     from sonde.engine.token_texts import TokenTexts

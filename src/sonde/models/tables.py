@@ -181,4 +181,4 @@ def sample_from(prompt: Prompt, logps: Mapping[str, float]) -> Sampled:
     key = f"{want.seed}:{prompt.key.fact}:{prompt.key.template}:{prompt.prefix}"
     texts = [*(f" {name}" for name in names), ""]
     drawn = Random(key).choices(texts, [*shares, rest or UNLIKELY], k=want.count)
-    return Sampled.pooled((text, 1) for text in drawn)
+    return Sampled.pooled((text, "", 1) for text in drawn)

@@ -144,7 +144,7 @@ class Run:
         report = probe.read(dataset, answers.once(begun))
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         report = certificates.certified(report, self.path, self.manifest)
-        report = advise_chat(report, self.manifest.model)
+        report = advise_chat(report, self.manifest.model, answers)
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",

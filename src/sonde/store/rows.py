@@ -236,11 +236,12 @@ def written_columns(answers: Sequence[Generated]) -> dict[str, Any]:
 
 
 def drawn_columns(answers: Sequence[Sampled]) -> dict[str, Any]:
-    """The columns of drawn texts."""
+    """The columns of drawn texts; thoughts only where there are any."""
+    thoughts, kind = [a.thoughts or None for a in answers], ANSWERS["drawn_thoughts"]
     return {
         "texts": pa.array([a.texts for a in answers], pa.list_(pa.string())),
         "counts": pa.array([a.counts for a in answers], pa.list_(pa.int32())),
-    }
+    } | ({"drawn_thoughts": pa.array(thoughts, kind)} if any(thoughts) else {})
 
 
 def stacked(parts: Sequence[tuple[Head, Mapping[str, Any]]]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, repeat
 from pathlib import Path
@@ -62,6 +62,7 @@ ANSWERS: Mapping[str, pa.DataType] = {
     "thoughts": pa.string(),
     "texts": pa.list_(pa.string()),
     "counts": pa.list_(pa.int32()),
+    "drawn_thoughts": pa.list_(pa.list_(pa.string())),
 }
 """The columns that answers may have, in their order; those of the prompts come before them."""
 
@@ -168,18 +169,24 @@ def _answers(part: pa.Table, head: Head) -> Any:
         return read_filled(part, head)
     if head.kind in ("scored", "traced"):
         return read_rated(part, head)
-    columns = {name: part.column(name).to_pylist() for name in OF_KIND[head.kind]}
-    rows = zip(*columns.values(), strict=True)
+    columns = [part.column(name).to_pylist() for name in OF_KIND[head.kind]]
     if head.kind == "generated":
-        there = "thoughts" in part.column_names
-        thoughts = part.column("thoughts").to_pylist() if there else repeat("", head.rows)
+        written = zip(*columns, _thoughts(part, "thoughts"), strict=True)
         return [
-            Generated(
-                text=text, logps=tuple(logps), end_logp=end, finished=done, thoughts=own or ""
-            )
-            for (text, logps, end, done), own in zip(rows, thoughts, strict=True)
+            Generated(text=text, logps=tuple(logps), end_logp=end, finished=ok, thoughts=own or "")
+            for text, logps, end, ok, own in written
         ]
-    return [Sampled(texts=tuple(texts), counts=tuple(counts)) for texts, counts in rows]
+    drawn = zip(*columns, _thoughts(part, "drawn_thoughts"), strict=True)
+    return [
+        Sampled(texts=tuple(texts), counts=tuple(counts), thoughts=tuple(map(tuple, own or ())))
+        for texts, counts, own in drawn
+    ]
+
+
+def _thoughts(part: pa.Table, name: str) -> Iterable[Any]:
+    """What was thought before each answer; a shard without any has no such column."""
+    there = name in part.column_names
+    return part.column(name).to_pylist() if there else repeat(None, part.num_rows)
 
 
 def read_filled(part: pa.Table, head: Head) -> FilledColumns:

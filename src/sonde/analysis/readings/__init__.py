@@ -7,14 +7,17 @@ imported in vain. Readings of other packages come through `sonde.readings`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, get_args
+from itertools import chain
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 
 from sonde.core.abilities import TEMPLATE
+from sonde.core.answers import CLOSED, Generated, Kind, Sampled
 from sonde.core.columns import Answers
 from sonde.core.components import Components
 from sonde.core.fact_frames import DATES, is_apart
@@ -232,9 +235,49 @@ def _with(report: Report, found: Reading) -> Report:
 ADVICE = "The model has a chat template: ask it in turns, with --chat always."
 
 
-def advise_chat(report: Report, model: Mapping[str, Any]) -> Report:
-    """A report with that advice in its finding about empty answers; `model`: the manifest's."""
-    if model.get("chat") or not model["details"].get(TEMPLATE):
+def advise_chat(
+    report: Report, model: Mapping[str, Any], answers: Callable[[], Iterable[Answers]]
+) -> Report:
+    """A report that says how a model with a chat template could be asked better, if it could.
+
+    `model`: the manifest's. The advice stands behind the finding about empty answers, if there is
+    one.
+    """
+    silent = any(each.startswith(SILENT) for each in report.findings)
+    chat, advice = model.get("chat"), ""
+    if not chat and silent and model["details"].get(TEMPLATE):
+        advice = ADVICE
+    elif chat and (silent or chat["thinking"] != "0"):
+        advice = endless_thoughts(answers(), int(chat["thinking"]))
+    if not advice:
         return report
-    told = (f"{each} {ADVICE}" if each.startswith(SILENT) else each for each in report.findings)
-    return replace(report, findings=tuple(told))
+    found = (f"{each} {advice}" if each.startswith(SILENT) else each for each in report.findings)
+    return replace(report, findings=(*found, *([] if silent else [advice])))
+
+
+def endless_thoughts(answers: Iterable[Answers], room: int) -> str:
+    """What to do about thoughts that are not ended, so that no answer follows; `room`: tokens."""
+    cut, total = Counter[str](), Counter[str]()
+    for block in answers:
+        if block.kind in THOUGHT:
+            for answer in cast(Sequence[Generated | Sampled], block.columns):
+                before = thoughts_of(answer)
+                cut[THOUGHT[block.kind]] += sum(
+                    not each.endswith(CLOSED) for each in before if each
+                )
+                total[THOUGHT[block.kind]] += len(before)
+    if not cut.total():
+        return ""
+    said = " and ".join(f"{cut[w]:,} of {n:,} {w} answers" for w, n in total.items() if cut[w])
+    advice = f"more than --chat-thinking {room} gives" if room else "some with --chat-thinking"
+    return f"Thoughts are not ended in {said}, so that no answer follows them: they need {advice}."
+
+
+THOUGHT: Mapping[Kind, str] = {"generated": "written", "sampled": "drawn"}
+
+
+def thoughts_of(answer: Generated | Sampled) -> Sequence[str]:
+    """What was thought before a text, or before each that was drawn; empty texts for nothing."""
+    if isinstance(answer, Generated):
+        return (answer.thoughts,)
+    return [*chain.from_iterable(answer.thoughts)] or [""] * sum(answer.counts)

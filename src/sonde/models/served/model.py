@@ -298,12 +298,12 @@ class Sampling(Served):
         wanted, openings = self.asked_for(prompts), self.openings(prompts, Sample)
         owners = draw_asks(wanted, openings, self.dialect.draws)
         results = self.ask(owners, prompts.__getitem__)
-        texts: dict[int, list[tuple[str, int]]] = {i: [] for i in range(len(prompts))}
+        texts: dict[int, list[tuple[str, str, int]]] = {i: [] for i in range(len(prompts))}
         for ask, own in owners.items():
             for position in own:
                 want = cast(Sample, prompts[position].want)
                 drawn = (read_written(self.tokens, ask.ids, each, want) for each in results[ask])
-                texts[position] += [(end.text, 1) for end, *_ in drawn]
+                texts[position] += [(end.text, end.thoughts.strip(), 1) for end, *_ in drawn]
         yield from ((position, Sampled.pooled(each)) for position, each in texts.items())
 
 

@@ -209,14 +209,15 @@ def sample_causal(
     prompts: Sequence[Prompt],
     ends: Collection[int],
     generator: torch.Generator,
+    thoughts: Thoughts = "never",
 ) -> Iterator[tuple[int, Sampled]]:
     """Draw every sample of every prompt by itself, token by token."""
     for position, prompt in enumerate(prompts):
         want = prompt.want
         assert isinstance(want, Sample)
         opening = list(encoder.open(prompt.prefix))
-        texts = Texts(encoder.tokenizer, opening, ends)
-        drawn: list[tuple[str, int]] = []
+        texts = Texts(encoder.tokenizer, opening, ends, thoughts)
+        drawn: list[tuple[str, str, int]] = []
         for _ in range(want.count):
             ids = list(opening)
             text, finished = "", False
@@ -224,7 +225,8 @@ def sample_causal(
                 shares = _mask_logps(model, ids, -1).exp()
                 ids.append(int(torch.multinomial(shares, 1, generator=generator)))
                 text, finished = texts.read(ids, want.until)
-            drawn.append((text, 1))
+            before = text[: thought_length(text, thoughts)]
+            drawn.append((text.removeprefix(before), before.strip(), 1))
         yield position, Sampled.pooled(drawn)
 
 

@@ -128,7 +128,10 @@ class Writer(ABC):
         names = [prompt_name(prompt) for prompt in prompts]
         draws = Draws(prompts=prompts, names=names, steady=self.loaded.model.dtype in HALVES)
         for owner, written in self.grow(openings, draws):
-            yield owner, Sampled.pooled((w.end.text, w.count) for w in written)
+            yield (
+                owner,
+                Sampled.pooled((w.end.text, w.end.thoughts.strip(), w.count) for w in written),
+            )
 
     def generate_beside(self, openings: Sequence[Opening]) -> Iterator[tuple[int, Generated, Any]]:
         """What `generate` gives, and the log-probabilities of the options of an opening's ids.
