@@ -269,8 +269,11 @@ def endless_thoughts(answers: Iterable[Answers], room: int) -> str:
     if not cut.total():
         return ""
     said = " and ".join(f"{cut[w]:,} of {n:,} {w} answers" for w, n in total.items() if cut[w])
-    advice = f"more than --chat-thinking {room} gives" if room else "some with --chat-thinking"
-    return f"Thoughts are not ended in {said}, so that no answer follows them: they need {advice}."
+    advice = f"above {room}" if room else "with a number of tokens"
+    return (
+        f"Thoughts do not end in {said}, so that no answer follows them; --chat-thinking {advice} "
+        "may give them the room that they need."
+    )
 
 
 THOUGHT: Mapping[Kind, str] = {"generated": "written", "sampled": "drawn"}
