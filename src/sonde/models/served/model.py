@@ -155,8 +155,11 @@ class Served(Named):
         return found
 
     def asked_for(self, prompts: Sequence[Prompt]) -> Sequence[Prompt]:
-        """The prompts, not ended by the server where thoughts may hold what ends a text."""
-        if not (self.chat and self.chat.thinking):
+        """The prompts, not ended by the server where thoughts may hold what ends a text.
+
+        A chat model may think although nobody gave it room.
+        """
+        if not self.chat:
             return prompts
         wants = (cast(Generate | Sample, prompt.want) for prompt in prompts)
         return [replace(p, want=replace(w, until="")) for p, w in zip(prompts, wants, strict=True)]
