@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -103,22 +101,22 @@ def backend(kind: str = "bytes") -> Tokenizer:
 
 
 @cache
-def tokenizer(name: str, kind: str = "bytes") -> Any:
-    """The same as transformers has it, with a chat template."""
+def tokenizer(name: str, kind: str = "bytes", more: tuple[str, ...] = ()) -> Any:
+    """The same as transformers has it, with a chat template and `more` tokens, not special ones."""
     wrap: Any = transformers.PreTrainedTokenizerFast
     made = wrap(
         tokenizer_object=backend(kind), bos_token="<|endoftext|>", eos_token="<|endoftext|>"
     )
+    made.add_tokens(list(more))
     made.chat_template = {**TEMPLATES, "dated": DATED}[name]
     return made
 
 
 def chat_model(
-    folder: Path, name: str = "chatml", *, seed: int = 0, added: Sequence[str] = ()
+    folder: Path, name: str = "chatml", *, seed: int = 0, more: tuple[str, ...] = ()
 ) -> Path:
-    """A tiny causal model with a chat template, on disk; `added`: more tokens that it has."""
-    made = deepcopy(tokenizer(name))
-    made.add_tokens(list(added))
+    """A tiny causal model with a chat template, on disk."""
+    made = tokenizer(name, more=more)
     llama(folder, seed=seed, vocab_size=len(made), max_position_embeddings=512)
     made.save_pretrained(folder)
     return folder

@@ -163,7 +163,7 @@ def test_what_a_model_thinks_is_kept_apart_from_its_answer(tmp_path: Path) -> No
 @pytest.fixture(scope="module")
 def thinker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that ends its thoughts with about one token of twenty."""
-    folder = chat_model(tmp_path_factory.mktemp("thinker"), "r1", added=(OPENED, CLOSED))
+    folder = chat_model(tmp_path_factory.mktemp("thinker"), "r1", more=(OPENED, CLOSED))
     load: Any = transformers.AutoModelForCausalLM
     net = load.from_pretrained(folder)
     closed = transformers.AutoTokenizer.from_pretrained(folder).convert_tokens_to_ids(CLOSED)
@@ -193,7 +193,8 @@ def test_what_is_thought_before_drawn_answers_is_kept_with_them(
     """Each is what the whole text has before its answer, had nobody told thoughts apart."""
     model = loaded(thinker, chat_thinking=20, device=device)
     model.rows = rows
-    asked = given(model, DRAWN)
+    # no limits of their own, so that texts are as long when nobody tells thoughts apart
+    asked = [replace(p, want=replace(p.want, thinking=0)) for p in given(model, DRAWN)]
     found = dict(model.sample(asked))
     model.endings = replace(model.endings, thoughts="never")
     for position, whole in model.sample(asked):
@@ -221,7 +222,7 @@ def test_independent_draws_and_those_of_a_server_keep_thoughts_too(thinker: Path
 
 def scripted(folder: Path, *path: str) -> Path:
     """A model that writes the tokens of a path, each after the one before it."""
-    chat_model(folder, "vicuna", added=(OPENED, CLOSED))
+    chat_model(folder, "vicuna", more=(OPENED, CLOSED))
     load: Any = transformers.AutoModelForCausalLM
     net, tokens = load.from_pretrained(folder), transformers.AutoTokenizer.from_pretrained(folder)
     ids = [tokens.encode(text, add_special_tokens=False)[-1] for text in path]

@@ -211,7 +211,9 @@ def test_options_are_scored_without_thoughts_and_texts_may_have_some() -> None:
     ask = (prompt(Score(options=("a",)), "Q?"), prompt(Generate(most=8), "Q?"))
     scored, written = asked(made, *ask)
     assert scored.prefix.endswith("assistant\n<think>\n\n</think>\n\n")
-    assert written.prefix.endswith("assistant\n") and written.want == Generate(most=108)
+    assert written.prefix.endswith("assistant\n") and written.want == Generate(
+        most=108, thinking=100
+    )
     at_once = asked(chat("qwen3"), *ask)
     assert at_once[0].prefix == at_once[1].prefix == scored.prefix
     begun = asked(chat("r1", chat_thinking=100), *ask)

@@ -104,24 +104,28 @@ class Generate:
     """Ask for the likeliest continuation, token by token (greedy).
 
     It ends at the text `until` (none if empty), at the model's own end of text, or after `most`
-    tokens. Spaces that close the prefix are left to the model, as part of its answer.
+    tokens. Spaces that close the prefix are left to the model, as part of its answer. `thinking`:
+    how many of those tokens are for what a chat model thinks first; its answer has the others.
     """
 
     most: int = 32
     until: str = "\n"
+    thinking: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
     """Ask for `count` continuations drawn from the model as it is: full vocabulary, temperature 1.
 
-    The draws depend on `seed` and on the prompt alone. `most` and `until` as for `Generate`.
+    The draws depend on `seed` and on the prompt alone. `most`, `until` and `thinking` as for
+    `Generate`.
     """
 
     count: int = 100
     most: int = 32
     until: str = "\n"
     seed: int = 0
+    thinking: int = field(default=0, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ tokens; nothing of models.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -69,7 +69,8 @@ class Endings:
         end = self.up_to(self.text(tail, path[:-1] if ended else path), want.until)
         if ended or end.finished:
             return replace(end, finished=True)
-        return end if len(path) >= want.most else None
+        thought = self.thought(tail, path, end.thoughts) if want.thinking else 0
+        return end if spent(end, thought, len(path), want) else None
 
     def up_to(self, text: str, until: str) -> End:
         """A text up to where it ends, if it does, without what was thought before."""
@@ -84,7 +85,7 @@ class Endings:
     ) -> Generated:
         """A text as an answer, with the log-probabilities of what it says and of its end."""
         thoughts = end.thoughts
-        first = self.said(tail, path, thoughts) if thoughts else 0
+        first = self.thought(tail, path, thoughts)
         said = self.said(tail, path, thoughts + end.text) if end.finished else len(logps)
         # all tokens after the text, should its end be written with several
         closing = sum(logps[said:]) if said < len(logps) else None
@@ -103,8 +104,39 @@ class Endings:
         sizes = range(len(path) + 1)
         return next(n for n in sizes if self.text(tail, path[:n]).startswith(text))
 
+    def thought(self, tail: tuple[int, ...], path: tuple[int, ...], thoughts: str) -> int:
+        """How many tokens of a path hold thoughts alone; one that begins the answer does not."""
+        if not thoughts:
+            return 0
+        if self.pieces is not None and (ends := self.pieces.ends(tail, path)) is not None:
+            return bisect_right(ends, len(thoughts)) - 1
+        sizes = range(len(path), -1, -1)
+        return next(n for n in sizes if thoughts.startswith(self.text(tail, path[:n])))
+
     def _decode(self, ids: Sequence[int]) -> str:
         return self.tokenizer.decode(list(ids), skip_special_tokens=False)
+
+
+def spent(end: End, thought: int, count: int, want: Writing) -> bool:
+    """Whether a text that has not ended has all tokens that it may have: `count` is how many.
+
+    `thought` of them hold thoughts. These may be `want.thinking`, and the answer has what is left
+    of `want.most`, however few were thought.
+
+    >>> want = Generate(most=12, thinking=9)
+    >>> spent(End(text="Oslo it is", finished=False), 0, 3, want)
+    True
+    >>> spent(End(text="Oslo", finished=False, thoughts="Hm.</think>"), 5, 6, want)
+    False
+    """
+    if not want.thinking or count >= want.most:
+        return count >= want.most
+    if end.thoughts and CLOSED not in end.thoughts:
+        return count >= want.thinking
+    begun = end.text.lstrip()
+    if not end.thoughts and begun and OPENED.startswith(begun):
+        return False  # these may yet be thoughts
+    return count - thought >= want.most - want.thinking
 
 
 def thought_length(text: str, thoughts: Thoughts) -> int:

@@ -89,10 +89,12 @@ class TokenTexts:
             return np.zeros(self.size, dtype=bool)
         if BROKEN in until:
             return np.ones(self.size, dtype=bool)
-        last = until[-1]
+        ends = tuple(until[n:] for n in range(1, len(until)))
         # what is left of a character may also be completed, but no character of one byte
-        within = (last,) if last.isascii() else (last, BROKEN)
-        return np.array([t is None or any(c in t for c in within) for t in self.texts])
+        within = (until,) if until.isascii() else (until, BROKEN)
+        return np.array(
+            [t is None or t.startswith(ends) or any(c in t for c in within) for t in self.texts]
+        )
 
     def _opens(self, id: int) -> bool:
         text = self._decoded([[id]])[0]

@@ -62,8 +62,8 @@ class Chat:
 
     `specials`: every special token of its tokenizer, by its text. `examples`: whether these are
     turns of their own, "turns", or stand before the question in one, "one". `thinking`: tokens that
-    a written answer may have in front of it, for text between <think> and </think>; with none, and
-    where options are scored, the assistant answers at once.
+    may stand before a written answer, for text between <think> and </think>; with none, and where
+    options are scored, the assistant answers at once.
     """
 
     render: Render
@@ -173,7 +173,7 @@ class Chat:
             after = want.whole or want.punctuation
             return replace(want, opens=opens, whole=False, punctuation=after)
         if isinstance(want, Generate | Sample):
-            return replace(want, most=want.most + self.thinking)
+            return replace(want, most=want.most + self.thinking, thinking=self.thinking)
         raise AbilityError("a conversation ends with its answer, so that no gap in it is filled")
 
     def _traced(self, block: Block) -> Block:

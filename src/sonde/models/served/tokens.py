@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from sonde.core.fingerprints import fingerprint
 from sonde.core.prompts import Generate, Sample
 from sonde.engine.causal_texts import start_token
 from sonde.engine.encode import CausalEncoder
-from sonde.engine.endings import End, Endings
+from sonde.engine.endings import End, Endings, spent
 from sonde.engine.token_texts import BROKEN, TokenTexts
 from sonde.models.chat import Chat, chat_of, encoder_of, endings_of, template_of
 from sonde.models.options import LoadOptions, local_folder, read_json
@@ -76,6 +77,12 @@ class LocalTokens:
             text = text.replace(token, "")
         return text
 
+    def divided(self, text: str) -> tuple[str, ...]:
+        """A text in as many parts as it has tokens; one that ends within a character is empty."""
+        offsets = self.backend.encode(text, add_special_tokens=False).offsets
+        ends = [0, *(stop for _, stop in offsets[:-1]), len(text)]
+        return tuple(text[a:b] for a, b in pairwise(ends))
+
     def pieces(self, ids: Ids) -> list[str | None]:
         """The text of each token; None for special ones and for parts of characters."""
         special, plain = self.tokenizer.all_special_ids, self.texts.plain
@@ -121,33 +128,42 @@ def read_written(
     """
     endings, path = tokens.endings, written.ids
     if not path:
-        return _read_pieces(tokens, written, want.until)
+        if want.thinking and not written.pieces:  # counted as the tokenizer would write it
+            written = replace(written, pieces=tokens.divided(written.text))
+        return _read_pieces(tokens, written, want)
     tail, count = endings.tail(ids), len(path)
     end = replace(endings.up_to(endings.text(tail, path), want.until), finished=written.ended)
     said = count
     for shorter in range(1, count + 1):
         ended = endings.end(tail, path[:shorter], want)
-        if ended is not None and ended.finished:
+        # the server was asked for `most` tokens, and the answer may have fewer
+        if ended is not None and (ended.finished or shorter < want.most):
             end, count = ended, shorter
-            said = endings.said(tail, path[:count], end.thoughts + end.text)
+            text = end.thoughts + end.text
+            said = endings.said(tail, path[:count], text) if end.finished else count
             break
-    first = endings.said(tail, path[:count], end.thoughts) if end.thoughts else 0
-    return end, first, said, count
+    return end, endings.thought(tail, path[:count], end.thoughts), said, count
 
 
-def _read_pieces(tokens: LocalTokens, written: Written, until: str) -> tuple[End, int, int, int]:
+def _read_pieces(
+    tokens: LocalTokens, written: Written, want: Generate | Sample
+) -> tuple[End, int, int, int]:
     """The same by the texts of tokens, counted in these alone: they may hold parts of characters.
 
     The text is that of the tokens, which has special ones in it as a text that is written here
     does; where it cannot be made of them, it is the server's.
     """
-    endings, pieces = tokens.endings, written.pieces
+    written = _to_end_of_turn(tokens, written)
+    endings, pieces, until = tokens.endings, written.pieces, want.until
     if written.ended and pieces and pieces[-1] in ("", *tokens.closing):
         pieces = pieces[:-1]
+    if (count := _allowed(endings, pieces, written.text, want)) is not None:
+        pieces = pieces[:count]
+        written = replace(written, text="".join(pieces), pieces=pieces, ended=False)
     joined = "".join(pieces)
     counted, told = endings.up_to(joined, until), endings.up_to(written.text, until)
     length = len(counted.thoughts + counted.text)
-    first, said = _pieces_within(pieces, len(counted.thoughts)), len(pieces)
+    first, said = _thought(pieces, counted.thoughts), len(pieces)
     came = len(written.pieces)
     if counted.finished:
         said = _pieces_within(pieces, length)
@@ -158,10 +174,42 @@ def _read_pieces(tokens: LocalTokens, written: Written, until: str) -> tuple[End
     return replace(end, finished=finished), first, said, came
 
 
+def _to_end_of_turn(tokens: LocalTokens, written: Written) -> Written:
+    """A text up to a token that ends it, if the server knows that token as any other."""
+    pieces, closing = written.pieces, tokens.closing
+    at = next((n for n, piece in enumerate(pieces) if piece in closing), len(pieces))
+    if at >= len(pieces) - written.ended:
+        return written
+    return replace(written, text="".join(pieces[:at]), pieces=pieces[: at + 1], ended=True)
+
+
+def _allowed(
+    endings: Endings, pieces: Sequence[str], told: str, want: Generate | Sample
+) -> int | None:
+    """How many tokens a text may have, if a chat model that may think wrote as many or more.
+
+    None too for texts with parts of characters, which only the server can put together.
+    """
+    for count in range(1, min(len(pieces) + 1, want.most) if want.thinking else 1):
+        text = "".join(pieces[:count])
+        end = endings.up_to(text, want.until)
+        if end.finished or (BROKEN in text and not told.startswith(text)):
+            return None
+        if spent(end, _thought(pieces[:count], end.thoughts), count, want):
+            return count
+    return None
+
+
 def _pieces_within(pieces: Sequence[str], length: int) -> int:
     """How many tokens hold some of a text of so many characters; the rest only end it."""
     ends = np.cumsum([0, *map(len, pieces)])
     return int(np.searchsorted(ends, length))
+
+
+def _thought(pieces: Sequence[str], thoughts: str) -> int:
+    """How many tokens hold thoughts alone."""
+    ends = np.cumsum([0, *map(len, pieces)])
+    return int(np.searchsorted(ends, len(thoughts), side="right")) - 1 if thoughts else 0
 
 
 def _settings(folder: Path) -> Iterator[dict[str, Any]]:

@@ -221,7 +221,7 @@ def sample_causal(
         for _ in range(want.count):
             ids = list(opening)
             text, finished = "", False
-            while len(ids) - len(opening) < want.most and not finished:
+            while not (finished or texts.full(ids, want)):
                 shares = _mask_logps(model, ids, -1).exp()
                 ids.append(int(torch.multinomial(shares, 1, generator=generator)))
                 text, finished = texts.read(ids, want.until)
@@ -248,6 +248,26 @@ class Texts:
         ended = bool(until) and until in text[start:]
         return (text[:start] + text[start:].split(until)[0], True) if ended else (text, False)
 
+    def full(self, ids: list[int], want: Generate | Sample) -> bool:
+        """Whether there may be no more tokens: in all, of the thoughts, or of the answer."""
+        text, count = self.written(ids), len(ids) - len(self.opening)
+        if count >= want.most or not want.thinking:
+            return count >= want.most
+        before = text[: thought_length(text, self.thoughts)]
+        if before and "</think>" not in before:
+            return count >= want.thinking
+        if not before and text.strip() and "<think>".startswith(text.lstrip()):
+            return False  # it is not known yet what they are
+        return count - self.thought(ids) >= want.most - want.thinking
+
+    def thought(self, ids: list[int]) -> int:
+        """How many tokens since the opening hold nothing of the answer."""
+        text = self.written(ids)
+        before = text[: thought_length(text, self.thoughts)]
+        counts = range(len(ids) - len(self.opening) + 1)
+        texts = (self.written(ids[: len(self.opening) + n]) for n in counts)
+        return max(n for n, said in enumerate(texts) if before.startswith(said)) if before else 0
+
     def written(self, ids: list[int]) -> str:
         """What was written since the opening."""
         before, whole = (
@@ -262,14 +282,14 @@ def _greedy(prompt: Prompt, texts: Texts, last: Callable[[list[int]], Any]) -> G
     ids = list(texts.opening)
     logps: list[float] = []
     text, finished = "", False
-    while len(logps) < prompt.want.most and not finished:
+    while not (finished or texts.full(ids, prompt.want)):
         row = last(ids)
         ids.append(int(row.argmax()))
         logps.append(float(row[ids[-1]]))
         text, finished = texts.read(ids, prompt.want.until)
     before = text[: thought_length(text, texts.thoughts)]
-    first, said = (_fewest(texts, ids, part) for part in (before, text))
-    said = said if finished else len(logps)
+    first = texts.thought(ids)
+    said = _fewest(texts, ids, text) if finished else len(logps)
     return Generated(
         text=text.removeprefix(before),
         logps=tuple(logps[first:said]),

@@ -16,7 +16,7 @@ import numpy as np
 
 from sonde.core.prompts import Prompt
 from sonde.engine.batching import Budget
-from sonde.engine.endings import End, Endings
+from sonde.engine.endings import CLOSED, OPENED, End, Endings
 from sonde.engine.row_schedule import write_row_passes
 from sonde.engine.schedule import Pass, Passes
 from sonde.engine.token_texts import TokenTexts
@@ -138,6 +138,8 @@ class Rows:
         self.closing = np.stack([pieces.closing(text) for text in untils])
         self.closing[:, ends] = True
         self.most = np.array([opening.want.most for opening in openings])
+        self.thinking = np.array([opening.want.thinking for opening in openings])
+        self.shutting = pieces.closing(CLOSED) if self.thinking.any() else None
         self.odd = np.array([not pieces.opens_whole(leaf.tail) for leaf in self.leaves])
 
     def written(self) -> Iterator[list[Written]]:
@@ -271,7 +273,7 @@ class Rows:
         shares = self._chosen(logits, now)
         lengths = now.lengths[shares.rows] + 1
         due = self.closing[self.until[shares.owners], shares.tokens]
-        due |= (lengths >= self.most[shares.owners]) | self.odd[now.leaves[shares.rows]]
+        due |= self._spent(now, shares, lengths) | self.odd[now.leaves[shares.rows]]
         ended, written = np.zeros(len(due), dtype=bool), []
         for k in np.flatnonzero(due).tolist():
             text = self._ended(now, shares, k)
@@ -284,6 +286,21 @@ class Rows:
         if self.graph is not None and self.graph.cache is now.cache:
             waste = LAST if self.coming is None else RECORDED
         return written, now.onward(shares.pick(~ended), waste)
+
+    def _spent(self, now: Growing, shares: Shares, lengths: np.ndarray) -> np.ndarray:
+        """Which texts may have all tokens that they may have: all that do, and some others."""
+        most, thinking = self.most[shares.owners], self.thinking[shares.owners]
+        whole = lengths >= most
+        if self.shutting is None:
+            return np.asarray(whole)
+        written = np.arange(now.paths.shape[1]) < now.lengths[:, None]
+        shut = self.shutting[now.paths] & written
+        first = np.where(shut.any(1), shut.argmax(1), now.lengths)[shares.rows]  # or this token
+        own = most - thinking
+        limits = (np.minimum(own, thinking), np.maximum(own, thinking))
+        # a text may begin as thoughts do, and turn out not to be
+        near = [(lengths >= limit) & (lengths < limit + len(OPENED)) for limit in limits]
+        return np.asarray(whole | near[0] | near[1] | (lengths - first >= own))
 
     def _chosen(self, logits: Any, now: Growing) -> Shares:
         if self.draws is None:
