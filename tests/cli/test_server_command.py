@@ -18,6 +18,7 @@ from tests.servers.sglang_face import SglangFace
 from tests.servers.vllm_face import VllmFace
 
 SECRET = "open-sesame"
+HASTY = ("--server-backoff", "0.01")
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,6 @@ def address(folder: Path) -> Iterator[str]:
 def _environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv(KEY, SECRET)
     monkeypatch.setattr("sonde.models.server.LOADING", 0.1)
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
     monkeypatch.chdir(tmp_path)
 
 
@@ -65,6 +65,13 @@ def test_a_run_and_its_plan_tell_of_the_server_and_never_the_key(
         (("-m", "{address}", "--tokenizer", "./nowhere"), 4, ("./nowhere is not a folder",)),
         (("-m", "{address}", "--tokenizer", ""), 2, ("needs --tokenizer FOLDER",)),
         (("-m", "{address}", "--concurrency", "0"), 2, ("concurrency",)),
+        (("-m", "{address}", "--server-retries", "-1"), 2, ("server-retries",)),
+        (("-m", "{address}", "--server-retries", "often"), 2, ("server-retries",)),
+        (("-m", "{address}", "--server-backoff", "-1"), 2, ("server-backoff",)),
+        (("-m", "{address}", "--server-backoff", "61"), 2, ("--server-backoff must be", "60")),
+        (("-m", "{address}", "--server-backoff", "nan"), 2, ("--server-backoff",)),
+        (("-m", "{address}", "--server-timeout", "nan"), 2, ("--server-timeout",)),
+        (("-m", "{address}", "--server-wait", "nan"), 2, ("--server-wait",)),
     ],
 )
 def test_a_wrong_request_is_refused_in_a_sentence(
@@ -77,7 +84,7 @@ def test_a_wrong_request_is_refused_in_a_sentence(
     parts: tuple[str, ...],
 ) -> None:
     given = [word.replace("{address}", f"server:{address}") for word in words]
-    done = sonde("run", "lama", "--tokenizer", folder, "-d", data, *given, "-o", "run")
+    done = sonde("run", "lama", "--tokenizer", folder, "-d", data, *HASTY, *given, "-o", "run")
     assert "pw" not in done.refused(code, *parts)
     assert not Path("run").exists()
 
@@ -105,7 +112,7 @@ def test_a_prompt_that_is_too_long_is_named_and_nothing_is_left(
 def run_with(sonde: Sonde, face: Face, folder: Path, data: Path, *words: object) -> Done:
     """A run of a model behind a server, into `run`."""
     with serving(face) as address:
-        model = ("-m", f"server:{address}", "--tokenizer", folder)
+        model = ("-m", f"server:{address}", "--tokenizer", folder, *HASTY)
         return sonde("run", "lama", *model, "-d", data, "-o", "run", "--no-html", *words)
 
 

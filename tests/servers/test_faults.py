@@ -70,10 +70,11 @@ ASKED = {
 }
 
 
+HASTY: dict[str, Any] = {"server_retries": 2, "server_backoff": 0.001}
+
+
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.models.server.RETRIES", 2)
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.001)
     monkeypatch.setattr(tokens, "read_tokens", cache(tokens.read_tokens))
 
 
@@ -98,7 +99,7 @@ def made_worlds(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
             behind, folder = made(dialect, tmp_path_factory.mktemp(dialect))
             server = Faulty(behind())
             address = stack.enter_context(serving(server))
-            model: Any = load(f"server:{address}", LoadOptions(tokenizer=str(folder)))
+            model: Any = load(f"server:{address}", LoadOptions(tokenizer=str(folder), **HASTY))
             assert model.dialect.name == dialect
             assert abilities(model) == {"score", "trace", "generate", "sample"}
             sound = {kind: answers(model, kind) for kind in ASKED}
@@ -163,7 +164,8 @@ def told(world: World, fault: Fault, *kinds: str) -> str:
 def loaded(world: World, fault: Fault, **options: Any) -> Iterator[Any]:
     """A model behind a server that was faulty from the beginning."""
     with serving(Faulty(world.behind(), fault, world.server.heard)) as address:
-        yield load(f"server:{address}", LoadOptions(tokenizer=str(world.folder), **options))
+        how = LoadOptions(tokenizer=str(world.folder), **{**HASTY, **options})
+        yield load(f"server:{address}", how)
 
 
 def told_at_once(world: World, fault: Fault) -> str:
@@ -334,9 +336,8 @@ def test_an_answer_that_does_not_come_to_an_end_is_given_up(world: World, way: s
     silent: Any = {"drip": 0.05} if way == "drip" else {way: True}
     server = Faulty(world.behind())
     with serving(server) as address:
-        options = LoadOptions(tokenizer=str(world.folder), server_timeout=5.0)
+        options = LoadOptions(tokenizer=str(world.folder), server_timeout=5.0, server_retries=0)
         model: Any = load(f"server:{address}", options)
-        model.transport.server.address = replace(model.transport.server.address, retries=0)
         model.transport.server._client._address = replace(
             model.transport.server.address, timeout=0.2
         )

@@ -45,13 +45,14 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return open_dataset(many_shards(tmp_path_factory.mktemp("data") / "d", facts=12, objects=16))
 
 
-@pytest.fixture(autouse=True)
-def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+def opened(address: str, folder: Path) -> Any:
+    """A model behind a server that is not waited for."""
+    hasty = LoadOptions(tokenizer=str(folder), server_wait=0.2, server_backoff=0.01)
+    return load(f"server:{address}", hasty)
 
 
 def ask(address: str, folder: Path, data: Dataset, out: Path, tick: Any = None) -> None:
-    model = load(f"server:{address}", LoadOptions(tokenizer=str(folder), server_wait=0.2))
+    model = opened(address, folder)
     run(Lama(answer="score"), model, data, out, progress=tick, shard_weight=WEIGHT)
 
 
@@ -97,8 +98,9 @@ def test_the_command_stops_in_a_sentence_and_goes_on_to_the_same_bytes(
     killed = threading.Event()
 
     def words(address: str, out: str) -> tuple[object, ...]:
-        model = ("-m", f"server:{address}", "--tokenizer", folder, "--server-wait", "0.2")
-        return ("run", "lama", *model, "-d", data, "-o", tmp_path / out, "--no-html")
+        model = ("-m", f"server:{address}", "--tokenizer", folder)
+        hasty = ("--server-wait", "0.2", "--server-backoff", "0.01")
+        return ("run", "lama", *model, *hasty, "-d", data, "-o", tmp_path / out, "--no-html")
 
     def dying(path: str, body: dict[str, Any], reply: Reply) -> Reply:
         asked = body.get("prompt", [[]])
@@ -161,7 +163,7 @@ def test_another_tokenizer_at_the_same_address_is_noticed(
     other.tokenizer = AutoTokenizer.from_pretrained(worlds.renumbered(worlds.gpt2(tmp_path)))
     face = kind(Answering(folder, 64))
     with serving(face) as address:
-        model: Any = load(f"server:{address}", LoadOptions(tokenizer=str(folder), server_wait=0.2))
+        model = opened(address, folder)
         assert len(list(model.score(SCORED[:1]))) == 1
         face.answering = other
         told = "another tokenizer has come up|does not answer as before|which is '.*' here"
@@ -173,7 +175,7 @@ def test_another_model_that_only_writes_is_noticed(folder: Path, tmp_path: Path)
     other = Answering(worlds.gpt2(tmp_path / "other", seed=1), 64)
     with ExitStack() as stack, ExitStack() as later:
         address = stack.enter_context(serving(Deaf(Answering(folder, 64))))
-        model: Any = load(f"server:{address}", LoadOptions(tokenizer=str(folder), server_wait=0.2))
+        model = opened(address, folder)
         assert len(list(model.generate(WRITTEN[:2]))) == 2
         stack.close()
         later.enter_context(serving(Deaf(other), int(address.rpartition(":")[2])))

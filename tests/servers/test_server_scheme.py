@@ -54,6 +54,9 @@ def here(folder: Path) -> CausalModel:
     return CausalModel(load_folder("hf:here", folder, LoadOptions(device="cpu"), weights="w"))
 
 
+HASTY: dict[str, Any] = {"server_backoff": 0.01}
+
+
 @contextmanager
 def served(face: Face, folder: Path, **options: Any) -> Iterator[Any]:
     with serving(face) as address:
@@ -207,16 +210,13 @@ def test_a_name_that_nothing_confirms_is_told_where_a_server_shows_no_list(
     assert "The model `large` does not exist." in said
 
 
-def test_a_server_that_is_loading_is_waited_for(
-    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+def test_a_server_that_is_loading_is_waited_for(answering: Answering, folder: Path) -> None:
     left = count(-6)
 
     def loading(path: str, body: dict[str, Any], reply: Reply) -> Reply:
         return refusal(503, "Loading model") if next(left) < 0 else reply
 
-    with served(Face(answering, change=loading), folder) as model:
+    with served(Face(answering, change=loading), folder, **HASTY) as model:
         assert "score" in abilities(model)
 
 
@@ -316,13 +316,9 @@ def test_an_address_without_a_list_of_models_is_named(answering: Answering, fold
     assert said.startswith("http://127.0.0.1:") and "no list of models (/v1/models)" in said
 
 
-def test_a_prompt_that_was_cut_is_no_answer(
-    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sonde.models.server.RETRIES", 1)
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+def test_a_prompt_that_was_cut_is_no_answer(answering: Answering, folder: Path) -> None:
     with (
-        served(Short(answering), folder) as model,
+        served(Short(answering), folder, server_retries=1, **HASTY) as model,
         pytest.raises(EndpointError, match=r"where \d+ were sent"),
     ):
         list(model.score([score("Paris is " * 25, ("Paris", "Oslo"))]))
@@ -433,14 +429,10 @@ def test_a_server_that_loses_spaces_is_refused(answering: Answering, folder: Pat
     assert said.startswith("the server loses the spaces before words: ' ")
 
 
-def test_a_space_that_is_lost_later_is_noticed(
-    answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("sonde.models.server.RETRIES", 1)
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
+def test_a_space_that_is_lost_later_is_noticed(answering: Answering, folder: Path) -> None:
     asked = [score("The capital is ", ("Paris", "Oslo"))]
     face = Face(answering)
-    with served(face, folder) as model:
+    with served(face, folder, server_retries=1, **HASTY) as model:
         assert model.dialect.setting.spaced
         face.change = stripped
         with pytest.raises(
@@ -470,12 +462,11 @@ def test_an_address_that_takes_connections_and_never_answers_is_told_soon(
     """Whatever an answer may take later, here ten minutes."""
     monkeypatch.setattr("sonde.http.client.KNOCK", 0.05)
     monkeypatch.setattr("sonde.models.server.LOADING", 0.1)
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
 
     def silent(path: str, body: dict[str, Any], reply: Reply) -> Reply:
         return Reply(body="", hang=True)
 
-    said = refused(Face(answering, change=silent), folder, EndpointError)
+    said = refused(Face(answering, change=silent), folder, EndpointError, **HASTY)
     assert "gave no answer in 0.05 s, and was not back in 0.1 s; check the address" in said
 
 
@@ -483,10 +474,9 @@ def test_a_list_of_models_that_never_comes_is_told_soon(
     answering: Answering, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sonde.http.client.LOOK", 0.05)
-    monkeypatch.setattr("sonde.models.server.WAIT", 0.01)
 
     def silent(path: str, body: dict[str, Any], reply: Reply) -> Reply:
         return Reply(body="", hang=True) if path == "/v1/models" else reply
 
-    said = refused(Face(answering, change=silent), folder, EndpointError)
+    said = refused(Face(answering, change=silent), folder, EndpointError, **HASTY)
     assert "gave no answer in 0.05 s (given up after 3 tries); check the address" in said

@@ -35,6 +35,9 @@ DIVISIBLE = (400, 413, 422)
 HEARS = 0.1
 """Seconds after which a wait looks whether it is to end."""
 
+REST = 0.05
+"""Seconds between two looks for a server that is away, at least, however short its pauses are."""
+
 log = logging.getLogger("sonde")
 
 
@@ -201,7 +204,7 @@ class Server:
             if time.monotonic() - began >= address.away:
                 raise given_up(address, f"{why}, and was not back in {address.away:g} s")
             knocks += 1
-            self._run(self._sleep(min(backoff(address, knocks), KNOCK)))
+            self._run(self._sleep(max(REST, min(backoff(address, knocks), KNOCK))))
 
     def _ask_who(self, *checks: Callable[[], None] | None) -> None:
         """Have it checked that this is still the same server."""

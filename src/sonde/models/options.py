@@ -11,10 +11,12 @@ import re
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, files
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from sonde.core.errors import MissingExtra, ModelError, UsageError
+from sonde.http.failures import LONGEST
 
 BosChoice = Literal["auto", "always", "never"]
 ChatChoice = Literal["never", "always"]
@@ -40,8 +42,10 @@ class LoadOptions:
     JSON file; `max_memory`: how much of it each device may hold, as in 0=20GiB,cpu=60GiB.
 
     For a model behind a server: `tokenizer`, the folder or hub id of its tokenizer; `served_model`,
-    its name there; `concurrency`, how many requests are under way at once, at most; in seconds,
-    `server_timeout`, how long an answer may take, and `server_wait`, how long a server may be away.
+    its name there; `concurrency`, how many requests are under way at once, at most;
+    `server_retries`, how often one is tried again; in seconds, `server_backoff`, the pause before
+    the first of these, which doubles, `server_timeout`, how long an answer may take, and
+    `server_wait`, how long a server may be away.
 
     `chat`: whether prompts become turns of a conversation, as the model's chat template writes
     them, with `chat_system` as system text; `chat_examples` and `chat_thinking` as in
@@ -60,6 +64,8 @@ class LoadOptions:
     tokenizer: str = ""
     served_model: str = ""
     concurrency: int = 8
+    server_retries: int = 5
+    server_backoff: float = 1.0
     server_timeout: float = 600.0
     server_wait: float = 300.0
     chat: ChatChoice = "never"
@@ -89,8 +95,21 @@ class LoadOptions:
                 'file such as {"model.embed_tokens": 0, "model.layers.0": "cpu", …}'
             )
         memory_of(self.max_memory)
-        if self.concurrency < 1:
-            raise UsageError(f"--concurrency must be at least 1, not {self.concurrency}")
+        _check_patience(self)
+
+
+def _check_patience(options: LoadOptions) -> None:
+    """Refuse numbers by which no server can be asked; nan is none of them."""
+    for flag, value, least, most in (
+        ("--concurrency", options.concurrency, 1, inf),
+        ("--server-retries", options.server_retries, 0, inf),
+        ("--server-backoff", options.server_backoff, 0, LONGEST),
+        ("--server-timeout", options.server_timeout, 0.1, inf),
+        ("--server-wait", options.server_wait, 0, inf),
+    ):
+        if not least <= value <= most:
+            above = f" and at most {most:g}" if most < inf else ""
+            raise UsageError(f"{flag} must be at least {least:g}{above}, not {value:g}")
 
 
 def _check_known(flag: str, value: str, choice: Any) -> None:

@@ -25,8 +25,8 @@ KEY = "SONDE_API_KEY"
 
 CHECK = "check the address, or wait until the server is ready"
 
-RETRIES, WAIT = 5, 1.0
-"""How often something is tried again, and the seconds before the first time, which double."""
+TRIALS = 2
+"""How often something is tried again at most while a server is being found out."""
 
 LOADING = 30.0
 """Seconds that are waited for a server to begin with, at most."""
@@ -73,7 +73,10 @@ class ServerScheme:
         tokens = read_tokens(options.tokenizer, options, f"server:{address.shown}")
         # a dialect that is not the server's fails, and need not fail often
         quick = replace(
-            address, retries=min(RETRIES, 2), away=min(LOADING, address.away), advice=CHECK
+            address,
+            retries=min(TRIALS, address.retries),
+            away=min(LOADING, address.away),
+            advice=CHECK,
         )
         with connected(quick, "server:") as server:
             server.wait_until_ready()  # soon told, where nothing answers at all
@@ -107,8 +110,8 @@ def address_of(url: str, options: LoadOptions) -> Address:
         url=url.rstrip("/").removesuffix("/v1"),
         kind="the server",
         concurrency=options.concurrency,
-        retries=RETRIES,
-        wait=WAIT,
+        retries=options.server_retries,
+        wait=options.server_backoff,
         timeout=options.server_timeout,
         away=options.server_wait,
         health="/health",
