@@ -68,13 +68,22 @@ class Answering:
         logps: list[float] = []
         for _ in range(most):
             row = self.table([*ids, *path])[-1]
-            one = row.argmax() if draw is None else torch.multinomial(row.exp(), 1, generator=draw)
+            one = row.argmax() if draw is None else self.drawn(row, draw)
             path.append(int(one))
             logps.append(float(row[path[-1]]))
             ended = path[-1] == self.tokenizer.eos_token_id
             if ended or any(word in self.text(ids, path) for word in stop):
                 return path, logps, "stop"
         return path, logps, "length"
+
+    def drawn(self, row: Any, draw: torch.Generator) -> Any:
+        """A token drawn by its log-probability."""
+        return torch.multinomial(row.exp(), 1, generator=draw)
+
+    def tops(self, ids: Sequence[int], path: Sequence[int]) -> list[tuple[int, float]]:
+        """The likeliest token of each place of what was written, with its log-probability."""
+        rows = (self.table([*ids, *path[:n]])[-1] for n in range(len(path)))
+        return [(int(row.argmax()), float(row.max())) for row in rows]
 
     def text(self, ids: Sequence[int], path: Sequence[int]) -> str:
         """What some tokens say behind others, without special ones."""
@@ -156,6 +165,11 @@ class Face:
         found: Body = {"index": index, "text": text, "finish_reason": why, "logprobs": None}
         if body.get("logprobs") is not None:
             found["logprobs"] = self.logprobs(tokens, values)
+            if not body.get("echo"):
+                found["logprobs"]["top_logprobs"] = [
+                    {answering.piece(path[n]): logps[n], answering.piece(id): value}
+                    for n, (id, value) in enumerate(answering.tops(ids, path))
+                ]
         return found
 
     def logprobs(self, tokens: list[int], values: list[float | None]) -> Body:

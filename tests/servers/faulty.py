@@ -17,6 +17,7 @@ from itertools import count
 from typing import Any
 
 import httpx
+import torch
 
 from tests.data.loopback import Reply, Request, listening
 from tests.servers.answering import Answering, Body, Face, answer, refusal
@@ -252,14 +253,37 @@ def one_place_before(answering: Answering) -> Answering:
     """A model of which the tokens that follow are told for one place before; all else is sound."""
     wrong: Any = copy.copy(answering)
     wrong.table = lambda ids: answering.table(ids)[: max(len(ids) - 1, 1)]
-    wrong.rated, wrong.written = answering.rated, answering.written
+    wrong.rated, wrong.written, wrong.tops = answering.rated, answering.written, answering.tops
     return wrong  # type: ignore[no-any-return]
 
 
-def colder_writing(sound: Callable[..., Any], *given: Any) -> Any:
-    """What is written, its numbers at another temperature."""
-    path, logps, why = sound(*given)
-    return path, [1.3 * value for value in logps], why
+def colder_writing(answering: Answering) -> Answering:
+    """A model that tells what it writes, and what it might have, at another temperature."""
+    wrong: Any = copy.copy(answering)
+
+    def written(*given: Any) -> Any:
+        path, logps, why = answering.written(*given)
+        return path, [1.3 * value for value in logps], why
+
+    wrong.written = written
+    wrong.tops = lambda *given: [(id, 1.3 * value) for id, value in answering.tops(*given)]
+    return wrong  # type: ignore[no-any-return]
+
+
+def always_drawn(sound: Callable[..., Any], *given: Any) -> Any:
+    """What is written, drawn with one seed where the likeliest is wanted."""
+    *asked, draw = given
+    return sound(*asked, draw or torch.Generator().manual_seed(1))
+
+
+def drawn_as(temperature: float, most: int) -> Fault:
+    """A model that draws at a temperature of its own, among so many of the likeliest tokens."""
+
+    def drawn(sound: Callable[..., Any], row: Any, draw: Any) -> Any:
+        top = row.topk(most)
+        return top.indices[sound((top.values / temperature).log_softmax(-1), draw)]
+
+    return computing("drawn", drawn)
 
 
 def said_colder(body: Body, sound: Reply) -> Reply:
@@ -363,8 +387,9 @@ WRONG: Mapping[str, Fault] = {
     "nodes masked": nodes(shares),
     "nodes at a temperature": nodes(colder),
     "one node for all": answers(one_node),
-    "a temperature in what is written": replace(
-        computing("written", colder_writing), said=said_colder
+    "a temperature in what is written": Fault(computed=colder_writing, said=said_colder),
+    "temperature ignored": replace(
+        computing("written", always_drawn), taken=ignoring("temperature", "samplers").taken
     ),
     "beginning added": prompts(lambda ids: [0, *ids]),
     "tokenised anew": prompts(lambda ids: [*ids[:1], 300, *ids[3:]]),

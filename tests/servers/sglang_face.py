@@ -28,16 +28,20 @@ class SglangFace(Face):
 
     def generate(self, body: Body) -> Any:
         wanted = body.get("token_ids_logprob") or [None] * len(body["input_ids"])
+        tops = body.get("top_logprobs_num") or [0] * len(body["input_ids"])
         each = zip(
             body["input_ids"],
             body["logprob_start_len"],
             body["sampling_params"],
             wanted,
+            tops,
             strict=True,
         )
         return [self.told(*one) for one in each]
 
-    def told(self, ids: list[int], start: int, how: Body, wanted: list[int] | None) -> Body:
+    def told(
+        self, ids: list[int], start: int, how: Body, wanted: list[int] | None, tops: int
+    ) -> Body:
         answering, context = self.answering, self.answering.context
         if len(ids) + how["max_new_tokens"] > context:
             raise BadRequest(f"The input is longer than the model's context length ({context})")
@@ -64,4 +68,7 @@ class SglangFace(Face):
         if wanted is not None:
             row = answering.table(ids)[-1]
             info["output_token_ids_logprobs"] = [[[float(row[id]), id, None] for id in wanted]]
+        if tops:
+            likeliest = answering.tops(ids, path)
+            info["output_top_logprobs"] = [[[value, id, None]] for id, value in likeliest]
         return {"text": text, "output_ids": path, "meta_info": info}

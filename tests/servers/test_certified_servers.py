@@ -56,6 +56,8 @@ def changed(by: Callable[[float], float]) -> Callable[[str, Any, Reply], Reply]:
             if logprobs := choice["logprobs"]:
                 values = logprobs["token_logprobs"]
                 logprobs["token_logprobs"] = [None if x is None else by(x) for x in values]
+                for place in logprobs.get("top_logprobs", ()):
+                    place.update({text: by(x) for text, x in place.items()})
         return Reply(body=json.dumps(found), headers=reply.headers)
 
     return change

@@ -46,7 +46,9 @@ from tests.servers.faulty import (
     always,
     at_first,
     busy,
+    drawn_as,
     edited,
+    ignoring,
     numbers,
     serving,
 )
@@ -203,10 +205,11 @@ SAID: Mapping[str, str] = {
     "temperature in the prompt's": f"{OTHER}|cannot be trusted",
     "nodes one place before": f"{OTHER}|cannot be trusted",
     "nodes rotated": f"{OTHER}|depend on what else is asked|cannot be trusted",
-    "nodes masked": f"{OTHER}|same log-prob|cannot be trusted",
+    "nodes masked": f"{OTHER}|same log-prob|cannot be trusted|another is likelier",
     "nodes at a temperature": f"{OTHER}|cannot be trusted",
     "one node for all": OTHER,
     "a temperature in what is written": f"{OTHER}|cannot be trusted",
+    "temperature ignored": "where another is likelier",
     "beginning added": COUNT,
     "tokenised anew": COUNT,
     "prompt truncated": COUNT,
@@ -401,6 +404,37 @@ def test_more_options_than_a_list_of_ids_holds_are_asked_for_in_parts(world: Wor
     (whole,) = rows(alone.score(prompts), prompts)  # type: ignore[attr-defined]
     assert nodes.options == whole.options
     assert_same([x for row in nodes.logps for x in row], [x for row in whole.logps for x in row])
+
+
+OWN_WAYS = {"llama-server's": (0.8, 40), "cold": (0.4, 380), "a few": (1.0, 60)}
+"""A temperature, and how many of the likeliest tokens are drawn from."""
+
+
+@pytest.mark.parametrize("world", ["plain", "vllm", "sglang"], indirect=True)
+@pytest.mark.parametrize("way", OWN_WAYS)
+def test_a_server_that_draws_in_a_way_of_its_own_is_not_let_draw(world: World, way: str) -> None:
+    """Its log-probabilities are sound, and so is every reply by itself."""
+    with loaded(world, drawn_as(*OWN_WAYS[way])) as model:
+        assert abilities(model) == {"score", "trace", "generate"}
+        assert "draws other tokens than" in model.lacks()["sample"]
+
+
+@pytest.mark.parametrize("world", ["llamacpp"], indirect=True)
+def test_draws_of_llamacpp_by_its_own_defaults_are_found_out(world: World) -> None:
+    fields = ("samplers", "temperature", "top_k", "top_p", "min_p")
+
+    def taken(body: Any) -> Any:
+        draws = body.get("temperature") == 1.0
+        return ignoring(*fields).taken(body) if draws else body
+
+    with loaded(world, Fault(taken=taken)) as model:
+        assert abilities(model) == {"score", "trace", "generate"}
+        assert "draws other tokens than" in model.lacks()["sample"]
+
+
+@pytest.mark.parametrize("world", DIALECTS, indirect=True)
+def test_draws_that_were_held_against_their_probabilities_are_in_the_manifest(world: World) -> None:
+    assert "as its log-probabilities say" in world.model.identity.details["sampling"]
 
 
 @pytest.mark.parametrize("world", ["plain", "vllm", "sglang"], indirect=True)

@@ -56,6 +56,7 @@ class VllmFace(Face):
         wanted = body.get("logprob_token_ids", ()) if self.knows_ids else ()
         rows = [self.answering.table([*ids, *path[:n]])[-1] for n in range(len(path))]
         keys = [[path[n], *wanted] for n in range(len(path))]
+        tops = self.answering.tops(ids, path) if body["logprobs"] and not wanted else ()
         as_ids = body.get("return_tokens_as_token_ids")
         named = (lambda id: f"token_id:{id}") if as_ids else self.answering.piece
         return {
@@ -63,6 +64,7 @@ class VllmFace(Face):
             "token_logprobs": logps,
             "top_logprobs": [
                 {named(id): float(row[id]) for id in own}  # texts of tokens collide
-                for row, own in zip(rows, keys, strict=True)
+                | {named(id): value for id, value in tops[n : n + 1]}
+                for n, (row, own) in enumerate(zip(rows, keys, strict=True))
             ],
         }

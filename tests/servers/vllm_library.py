@@ -64,8 +64,8 @@ class Engine:
         if how.logprobs is not None or how.logprob_token_ids:
             wanted = how.logprob_token_ids or ()
             told = [
-                {id: SimpleNamespace(logprob=float(row[id])) for id in (path[n], *wanted)}
-                for n in range(len(path))
+                {id: SimpleNamespace(logprob=float(row[id])) for id in (path[n], top, *wanted)}
+                for n, (top, _) in enumerate(self.answering.tops(ids, path))
                 for row in [self.answering.table([*ids, *path[:n]])[-1]]
             ]
         return SimpleNamespace(text=text, token_ids=path, logprobs=told, finish_reason=why)

@@ -24,6 +24,10 @@ ODD = (TypeError, AttributeError, KeyError, IndexError)
 LEAST = 1e-5
 """How far above 0 rounding may take a log-probability."""
 
+BELOW = 0.25
+"""How far below the likeliest a token may be that was to be the likeliest, in nats: some servers
+compute what they write and what they tell of it apart."""
+
 
 class Malformed(Exception):
     """A reply that is not what was asked for; another try may bring it. Says what is wrong."""
@@ -197,6 +201,21 @@ def logps(values: Sequence[Any], count: int) -> Floats:
         if not math.isfinite(value) or value > LEAST:
             raise Malformed(f"{value} stands where a log-probability belongs")
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
+
+
+def check_greedy(known: Sequence[float], told: Any) -> None:
+    """Check that written tokens are the likeliest of their places, where a server tells of others.
+
+    `known` are their own log-probabilities; `told` has a table or a list of some for each place.
+    """
+    for own, place in zip(known, told if isinstance(told, list) else (), strict=False):
+        entries = place.values() if isinstance(place, dict) else place or ()
+        best = max((each for each in entries if isinstance(each, int | float)), default=own)
+        if own < best - BELOW:
+            raise Malformed(
+                f"it wrote a token of {own:.3f} where another is likelier ({best:.3f}), and was "
+                "told to write the likeliest"
+            )
 
 
 def same_length(told: Any, count: int) -> None:

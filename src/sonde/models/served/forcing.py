@@ -195,15 +195,19 @@ class Tests:
     def _force(self, opening: Ids, ids: Ids, logps: Sequence[float], can: Collection[Kind]) -> None:
         """Have tokens rated that were written."""
         reads = tuple(range(len(opening), len(opening + ids)))
-        reading = cheapest(self.dialect, can, [Text(ids=opening + ids, reads=reads)])
-        asks = list(reading.owners)
-        results = ask_all(self.transport, self.dialect, asks)
-        (forced,) = reading.values(dict(zip(asks, results, strict=True)))
+        (forced,) = self.read([Text(ids=opening + ids, reads=reads)], can)
         if not self.agree(forced, logps):
             raise Fails(
                 f"it writes tokens with {shown(logps)} and gives the same tokens "
                 f"{shown(forced)} when they are forced; its numbers cannot be trusted"
             )
+
+    def read(self, texts: Sequence[Text], can: Collection[Kind]) -> list[Floats]:
+        """The log-probabilities of what is read of texts, as a run would ask for them."""
+        reading = cheapest(self.dialect, can, texts)
+        asks = list(reading.owners)
+        results = ask_all(self.transport, self.dialect, asks)
+        return reading.values(dict(zip(asks, results, strict=True)))
 
     def _ids(self, pieces: Sequence[str]) -> Ids:
         """The tokens of some texts, up to the first that is none or several."""
@@ -236,12 +240,12 @@ class Tests:
             raise Fails(f"it draws {drawn[0].text!r} {len(drawn)} times out of {len(drawn)}")
         return drawn
 
-    def steady(self) -> str:
-        """How texts are drawn, for the manifest."""
+    def steady(self, held: str) -> str:
+        """How texts are drawn, for the manifest; `held`: whether that was tried."""
         ignored = "which does not heed its seed: another run draws other texts"
         again, before = ([each.text for each in drawn] for drawn in (self._drawn(), self.drawn))
         heeds = "seeded" if again == before else ignored
-        return f"by the server, {heeds}; not the engine's way of splitting counts"
+        return f"by the server, {held}, {heeds}; not the engine's way of splitting counts"
 
     def witness(self, can: Collection[Kind]) -> Iterator[tuple[Ask, Any]]:
         """Asks and their answers by which a server is known again, by each way that it can."""

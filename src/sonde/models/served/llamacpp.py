@@ -36,6 +36,7 @@ from sonde.models.served.dialect import (
     Request,
     Setting,
     at,
+    check_greedy,
     listed,
     logps,
     same_length,
@@ -234,11 +235,13 @@ def _read_text(reply: Any, ask: Write | Draw) -> Written:
     if at(reply, "truncated") or (not ended and len(ids) < ask.most):
         raise Malformed(f"it stopped after {len(ids)} of {ask.most} tokens without an end")
     told = listed(reply, "completion_probabilities") if "completion_probabilities" in reply else []
-    known = takewhile(lambda pair: pair[0] == at(pair[1], "id"), zip(ids, told, strict=False))
-    values = [at(each, "logprob") for _, each in known]
-    return Written(
-        text=text, ended=ended, ids=ids, logps=tuple(logps(values, len(values)).tolist())
-    )
+    pairs = takewhile(lambda pair: pair[0] == at(pair[1], "id"), zip(ids, told, strict=False))
+    places = [each for _, each in pairs]
+    known = tuple(logps([at(each, "logprob") for each in places], len(places)).tolist())
+    if isinstance(ask, Write):
+        tops = (each.get("top_logprobs") or () for each in places)
+        check_greedy(known, [[at(other, "logprob") for other in top] for top in tops])
+    return Written(text=text, ended=ended, ids=ids, logps=known)
 
 
 def _ids(values: Sequence[Any]) -> Ids:

@@ -32,6 +32,7 @@ from sonde.models.served.dialect import (
     Setting,
     at,
     batches,
+    check_greedy,
     in_order,
     listed,
     logps,
@@ -157,6 +158,7 @@ class Plain:
         if not ended and len(pieces) < ask.most:
             raise Malformed(f"it stopped after {len(pieces)} of {ask.most} tokens without an end")
         known = tuple(float(value) for value in logps(values, len(values)))
+        check_greedy(known, choice["logprobs"].get("top_logprobs"))
         return Written(text=text, ended=ended, pieces=tuple(map(str, pieces)), logps=known)
 
     def _drawn(self, choice: Any, ask: Draw) -> Written:

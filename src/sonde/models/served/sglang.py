@@ -34,6 +34,7 @@ from sonde.models.served.dialect import (
     Setting,
     at,
     batches,
+    check_greedy,
     listed,
     logps,
     same_length,
@@ -128,9 +129,12 @@ class Sglang:
         text, reason = at(told, "text"), at(told, "meta_info", "finish_reason", "type")
         if not isinstance(text, str) or reason not in ("stop", "length"):
             raise Malformed(f"it wrote {shown(text)} and ended by {shown(reason)}")
-        known = logps([at(entry, 0) for entry in entries], len(entries))
+        known = tuple(logps([at(entry, 0) for entry in entries], len(entries)).tolist())
         ids = tuple(at(entry, 1) for entry in entries)
-        return Written(text=text, ended=reason == "stop", ids=ids, logps=tuple(known.tolist()))
+        if isinstance(ask, Write):
+            tops = told["meta_info"].get("output_top_logprobs") or ()
+            check_greedy(known, [[at(entry, 0) for entry in place or ()] for place in tops])
+        return Written(text=text, ended=reason == "stop", ids=ids, logps=known)
 
 
 def body_of(asks: Sequence[Ask]) -> dict[str, Any]:
@@ -148,6 +152,8 @@ def body_of(asks: Sequence[Ask]) -> dict[str, Any]:
         body["input_ids"] *= first.count
         body["logprob_start_len"] *= first.count
         body["sampling_params"] = [sampling(first) | seed for seed in seeds]
+    if isinstance(first, Write):
+        body["top_logprobs_num"] = [1] * len(asks)
     if isinstance(first, Next):
         body["token_ids_logprob"] = [list(ask.wanted) for ask in asks if isinstance(ask, Next)]
     return body

@@ -20,6 +20,7 @@ from sonde.http.failures import Refused
 from sonde.models.served import DIALECTS
 from sonde.models.served.asks import Ask, Kind, Written
 from sonde.models.served.dialect import About, Dialect, Request, Setting, models_of
+from sonde.models.served.drawing import check_draws
 from sonde.models.served.forcing import Fails, Tests, apart, ask_all, shown
 from sonde.models.served.model import Found
 from sonde.models.served.spelling import check_tokenizer
@@ -35,6 +36,9 @@ With other texts in between, llama.cpp's flash attention moves it by 0.004.
 """
 
 CHECKED, NAMED = "tokenizer checked by", "served name"
+
+HELD = "as its log-probabilities say"
+UNHELD = "not held against log-probabilities, which it does not tell"
 
 NOBODY = "sonde-asks-whether-any-name-is-taken"
 """A name that no model has."""
@@ -220,7 +224,7 @@ def tried(dialect: Dialect, transport: Transport, tokens: LocalTokens) -> Trial:
         _compare_routes(trial, tests)
     if trial.can:
         trial.notes[CHECKED] = check_tokenizer(tests)
-        trial.dialect = tests.batched(trial.can)
+        trial.dialect = tests.dialect = tests.batched(trial.can)
     trial.shown = tuple(tests.witness(trial.can))
     trial.steady = max(STEADY, 4 * tests.spread)
     if "write" in trial.can and tests.written is not None:
@@ -228,7 +232,9 @@ def tried(dialect: Dialect, transport: Transport, tokens: LocalTokens) -> Trial:
         trial.notes["writes"] = repr(trial.text)
     if "draw" in trial.can:
         try:
-            trial.notes["sampling"] = tests.steady()
+            if trial.scores:
+                check_draws(tests, trial.can)
+            trial.notes["sampling"] = tests.steady(HELD if trial.scores else UNHELD)
         except Fails as fails:
             trial.can.discard("draw")
             trial.why["draw"] = str(fails)

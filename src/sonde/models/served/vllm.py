@@ -36,6 +36,7 @@ from sonde.models.served.dialect import (
     Request,
     Setting,
     at,
+    check_greedy,
     in_order,
     listed,
     logps,
@@ -152,7 +153,7 @@ def body_of(asks: Sequence[Ask]) -> dict[str, Any]:
         case Next():
             return body | {"logprobs": 1, "logprob_token_ids": wanted_by(asks), "max_tokens": 1}
         case Write():
-            return body | {"logprobs": 0, **ends(first)}
+            return body | {"logprobs": 1, **ends(first)}
         case Draw():
             drawn = {"temperature": 1, "n": first.count, "seed": first.seed}
             return body | {"logprobs": 0, **ends(first), **drawn}
@@ -217,11 +218,14 @@ def written(ask: Write | Draw, choice: Any) -> Written:
     reason = at(choice, "finish_reason")
     if reason not in ("stop", "length"):
         raise Malformed(f"it gave up a text ({shown(reason)})")
+    known = tuple(possible(listed(choice, "logprobs", "token_logprobs"), len(ids)).tolist())
+    if isinstance(ask, Write):
+        check_greedy(known, choice["logprobs"].get("top_logprobs"))
     return Written(
         text=text_at(choice, "text"),
         ended=reason == "stop",
         ids=ids,
-        logps=tuple(possible(listed(choice, "logprobs", "token_logprobs"), len(ids)).tolist()),
+        logps=known,
     )
 
 
