@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.http.gate import Gate
+from tests.data.loopback import noted
 
 
 @given(st.integers(1, 64), st.lists(st.sampled_from(["well", "busy", "late"]), max_size=200))
@@ -61,3 +62,45 @@ def test_no_more_are_let_through_than_it_is_wide() -> None:
     assert asyncio.run(crowd(8, 0)) == 8
     assert asyncio.run(crowd(8, 1)) == 4
     assert asyncio.run(crowd(8, 9)) == 1
+
+
+def test_who_waits_for_a_place_heeds_a_pause_that_is_asked_for_meanwhile() -> None:
+    waits: list[float] = []
+
+    async def visits() -> None:
+        gate = Gate(1, noted(waits))
+
+        async def late() -> None:
+            async with gate:
+                assert waits, "sent while the server wants none"
+
+        async with gate:
+            waiting = asyncio.create_task(late())
+            await asyncio.sleep(0)  # it stands before the gate
+            gate.pause(600)
+        await waiting
+        async with gate:  # nobody keeps a place
+            pass
+
+    asyncio.run(visits())
+    assert waits[0] > 500
+
+
+def test_who_gives_up_in_a_pause_keeps_no_place() -> None:
+    async def visits() -> None:
+        gate = Gate(1, asyncio.sleep)
+        gate.pause(600)
+
+        async def never() -> None:
+            async with gate:
+                raise AssertionError("it was let through")
+
+        waiting = asyncio.create_task(never())
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        gate._until = 0.0
+        async with gate:
+            pass
+
+    asyncio.run(asyncio.wait_for(visits(), 60))

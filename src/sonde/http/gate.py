@@ -22,11 +22,15 @@ class Gate:
         self._left = asyncio.Condition()
 
     async def __aenter__(self) -> None:
-        if (left := self._until - time.monotonic()) > 0:
-            await self._sleep(left)
         async with self._left:
             await self._left.wait_for(lambda: self._inside < int(self.width))
             self._inside += 1
+        try:
+            if (left := self._until - time.monotonic()) > 0:
+                await self._sleep(left)
+        except BaseException:  # given up meanwhile
+            await self.__aexit__()
+            raise
 
     async def __aexit__(self, *_: object) -> None:
         async with self._left:

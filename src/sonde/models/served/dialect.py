@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
@@ -201,6 +201,13 @@ def logps(values: Sequence[Any], count: int) -> Floats:
         if not math.isfinite(value) or value > LEAST:
             raise Malformed(f"{value} stands where a log-probability belongs")
     return np.minimum(np.array(values, dtype=np.float64), 0.0)
+
+
+def ended(reason: Any, ends: Collection[str] = ("stop",), limit: str = "length") -> bool:
+    """Whether a text came to its end, or else to its limit, by the reason that a server gives."""
+    if reason != limit and reason not in ends:
+        raise Malformed(f"it gave up a text ({shown(reason)})")
+    return reason != limit
 
 
 def check_greedy(known: Sequence[float], told: Any) -> None:

@@ -295,17 +295,30 @@ def whole(request: Request) -> Sequence[Request]:
 
 
 def ask_all(
-    transport: Transport, dialect: Dialect, asks: Sequence[Ask], split: Split = whole
+    transport: Transport,
+    dialect: Dialect,
+    asks: Sequence[Ask],
+    split: Split = whole,
+    *,
+    again: bool = False,
 ) -> list[Any]:
-    """The results of asks, sent once; Fails where one is refused or answered otherwise."""
+    """The results of asks; Fails where one is refused, or answered otherwise than it should be.
+
+    `again`: what is answered otherwise is asked again, as in a run.
+    """
     kinds = (list(own) for _, own in groupby(asks, type))
     requests = [request for own in kinds for request in dialect.requests(own)]
-    found = answered(transport, dialect, requests, split)
+    found = answered(transport, dialect, requests, split, again=again)
     return [found[ask] for ask in asks]
 
 
 def answered(
-    transport: Transport, dialect: Dialect, requests: Sequence[Request], split: Split = whole
+    transport: Transport,
+    dialect: Dialect,
+    requests: Sequence[Request],
+    split: Split = whole,
+    *,
+    again: bool = False,
 ) -> dict[Ask, Any]:
     """What the asks of requests are answered with."""
 
@@ -313,6 +326,8 @@ def answered(
         try:
             return dialect.read(request, reply)
         except Malformed as error:
+            if again:
+                raise
             return error  # not raised: it would be asked again and again
         except ODD as error:
             return Malformed(f"it is of a form that no server's has: {reply!r:.80} ({error!r:.80})")

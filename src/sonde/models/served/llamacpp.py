@@ -37,6 +37,7 @@ from sonde.models.served.dialect import (
     Setting,
     at,
     check_greedy,
+    ended,
     listed,
     logps,
     same_length,
@@ -231,8 +232,8 @@ def _read_text(reply: Any, ask: Write | Draw) -> Written:
     text, ids = text_at(reply, "content"), _ids(listed(reply, "tokens"))
     if len(ids) > ask.most:
         raise Malformed(f"it wrote {len(ids)} tokens where {ask.most} were the most")
-    ended = at(reply, "stop_type") != "limit"
-    if at(reply, "truncated") or (not ended and len(ids) < ask.most):
+    whole = ended(at(reply, "stop_type"), ("eos", "word"), "limit")
+    if at(reply, "truncated") or (not whole and len(ids) < ask.most):
         raise Malformed(f"it stopped after {len(ids)} of {ask.most} tokens without an end")
     told = listed(reply, "completion_probabilities") if "completion_probabilities" in reply else []
     pairs = takewhile(lambda pair: pair[0] == at(pair[1], "id"), zip(ids, told, strict=False))
@@ -241,7 +242,7 @@ def _read_text(reply: Any, ask: Write | Draw) -> Written:
     if isinstance(ask, Write):
         tops = (each.get("top_logprobs") or () for each in places)
         check_greedy(known, [[at(other, "logprob") for other in top] for top in tops])
-    return Written(text=text, ended=ended, ids=ids, logps=known)
+    return Written(text=text, ended=whole, ids=ids, logps=known)
 
 
 def _ids(values: Sequence[Any]) -> Ids:

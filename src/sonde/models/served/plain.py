@@ -33,6 +33,7 @@ from sonde.models.served.dialect import (
     at,
     batches,
     check_greedy,
+    ended,
     in_order,
     listed,
     logps,
@@ -152,17 +153,17 @@ class Plain:
         pieces, values = listed(choice, "logprobs", "tokens"), self._values(choice)
         if len(pieces) > ask.most:
             raise Malformed(f"it wrote {len(pieces)} tokens where {ask.most} were the most")
-        text, ended = text_at(choice, "text"), at(choice, "finish_reason") == "stop"
+        text, whole = text_at(choice, "text"), ended(at(choice, "finish_reason"))
         if not begins_with(pieces, text):
             raise Malformed(f"it wrote {shown(text)} and rates the tokens {shown(pieces)}")
-        if not ended and len(pieces) < ask.most:
+        if not whole and len(pieces) < ask.most:
             raise Malformed(f"it stopped after {len(pieces)} of {ask.most} tokens without an end")
         known = tuple(float(value) for value in logps(values, len(values)))
         check_greedy(known, choice["logprobs"].get("top_logprobs"))
-        return Written(text=text, ended=ended, pieces=tuple(map(str, pieces)), logps=known)
+        return Written(text=text, ended=whole, pieces=tuple(map(str, pieces)), logps=known)
 
     def _drawn(self, choice: Any, ask: Draw) -> Written:
-        return Written(text=text_at(choice, "text"), ended=at(choice, "finish_reason") == "stop")
+        return Written(text=text_at(choice, "text"), ended=ended(at(choice, "finish_reason")))
 
     def _values(self, choice: Any) -> list[Any]:
         tokens = listed(choice, "logprobs", "tokens")

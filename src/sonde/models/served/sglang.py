@@ -35,11 +35,13 @@ from sonde.models.served.dialect import (
     at,
     batches,
     check_greedy,
+    ended,
     listed,
     logps,
     same_length,
     same_pieces,
     shown,
+    text_at,
     told_context,
     told_text,
 )
@@ -126,15 +128,13 @@ class Sglang:
         entries = listed(told, "meta_info", "output_token_logprobs")
         if len(entries) > ask.most:
             raise Malformed(f"it wrote {len(entries)} tokens where {ask.most} were the most")
-        text, reason = at(told, "text"), at(told, "meta_info", "finish_reason", "type")
-        if not isinstance(text, str) or reason not in ("stop", "length"):
-            raise Malformed(f"it wrote {shown(text)} and ended by {shown(reason)}")
+        whole = ended(at(told, "meta_info", "finish_reason", "type"))
         known = tuple(logps([at(entry, 0) for entry in entries], len(entries)).tolist())
         ids = tuple(at(entry, 1) for entry in entries)
         if isinstance(ask, Write):
             tops = told["meta_info"].get("output_top_logprobs") or ()
             check_greedy(known, [[at(entry, 0) for entry in place or ()] for place in tops])
-        return Written(text=text, ended=reason == "stop", ids=ids, logps=known)
+        return Written(text=text_at(told, "text"), ended=whole, ids=ids, logps=known)
 
 
 def body_of(asks: Sequence[Ask]) -> dict[str, Any]:

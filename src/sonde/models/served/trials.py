@@ -104,7 +104,7 @@ class Witness:
 
         asks = [ask for ask, _ in self.trial.shown]
         try:
-            answers = ask_all(self.transport, dialect, asks, one_by_one)
+            answers = ask_all(self.transport, dialect, asks, one_by_one, again=True)
         except Fails as fails:
             raise ServerError(f"the server does not answer as before: {fails}") from None
         for again, (_, known) in zip(answers, self.trial.shown, strict=True):

@@ -37,6 +37,7 @@ from sonde.models.served.dialect import (
     Setting,
     at,
     check_greedy,
+    ended,
     in_order,
     listed,
     logps,
@@ -215,15 +216,12 @@ def written(ask: Write | Draw, choice: Any) -> Written:
         raise Malformed(f"it wrote the tokens {shown(ids)} and rates {shown(told)}")
     if len(ids) > ask.most:
         raise Malformed(f"it wrote {len(ids)} tokens where {ask.most} were allowed")
-    reason = at(choice, "finish_reason")
-    if reason not in ("stop", "length"):
-        raise Malformed(f"it gave up a text ({shown(reason)})")
     known = tuple(possible(listed(choice, "logprobs", "token_logprobs"), len(ids)).tolist())
     if isinstance(ask, Write):
         check_greedy(known, choice["logprobs"].get("top_logprobs"))
     return Written(
         text=text_at(choice, "text"),
-        ended=reason == "stop",
+        ended=ended(at(choice, "finish_reason")),
         ids=ids,
         logps=known,
     )
