@@ -149,6 +149,22 @@ def test_what_the_model_refuses_and_the_reference_answers_is_broken(
     assert found.verdict == "broken" and "not answered in 2 prompts of 2" in found.reasons[0]
 
 
+@pytest.mark.parametrize("how", ["refused", "no numbers"])
+def test_what_is_answered_at_once_and_not_one_by_one_is_broken(
+    causal: CausalModel, data: Dataset, how: str
+) -> None:
+    def alone(answer: Scored, _at: int, count: int) -> Scored:
+        if count > 1:
+            return answer
+        if how == "refused":
+            raise PromptError("too long")
+        return replace(answer, logps=tuple((float("nan"),) * len(row) for row in answer.logps))
+
+    found = made(Changed(causal, alone), causal, data)
+    assert found.verdict == "broken"
+    assert "asked one by one, it gives no such numbers in 2 prompts of 2" in found.reasons[0]
+
+
 def test_numbers_that_depend_on_what_else_is_asked_are_told(
     causal: CausalModel, data: Dataset
 ) -> None:
@@ -243,20 +259,20 @@ def test_gaps_that_were_measured_get_their_verdict(
     largest: float, middle: float, verdict: str
 ) -> None:
     found = Gaps(prompts=41, options=275, tokens=900, largest=largest, median=middle)
-    assert judge([], found, Gaps(), Gaps(), NONE)[0] == verdict
+    assert judge([], found, {}, NONE)[0] == verdict
 
 
 def test_texts_decide_only_where_they_part_clearly() -> None:
     near = Gaps(prompts=41, largest=1e-4)
     tied, clear = (Parted(count=41, differ=2, ties=ties) for ties in (2, 1))
-    assert judge([], near, Gaps(), Gaps(), tied) == ("equal", [])
-    assert judge([], near, Gaps(), Gaps(), clear) == ("other numerics", ["1 of 41 texts differ"])
+    assert judge([], near, {}, tied) == ("equal", [])
+    assert judge([], near, {}, clear) == ("other numerics", ["1 of 41 texts differ"])
 
 
 def test_sure_answers_that_change_are_broken_in_numbers_only() -> None:
     few, many = (Gaps(prompts=41, largest=2.0, median=0.3, differ=9, sure=n) for n in (2, 8))
-    assert judge([], few, Gaps(), Gaps(), NONE)[0] == "other numerics"
-    assert judge([], many, Gaps(), Gaps(), NONE)[0] == "broken"
+    assert judge([], few, {}, NONE)[0] == "other numerics"
+    assert judge([], many, {}, NONE)[0] == "broken"
 
 
 def test_a_reference_must_score_and_give_numbers(causal: CausalModel, data: Dataset) -> None:

@@ -7,7 +7,7 @@ a certificate: how far numbers lie apart, which first answers and texts differ, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from statistics import median
@@ -146,10 +146,11 @@ def certify(
     against = gaps(asked.together, own)
     backwards, apart = (gaps(each, asked.together) for each in (asked.backwards, asked.apart))
     texts = parted(asked, reference, shows)
-    faults = [*unusable(asked, own), *explained(asked.together, own)]
+    otherwise = {"asked backwards": backwards, "asked one by one": apart}
+    faults = [*unusable(asked, own), *lost(asked, otherwise), *explained(asked.together, own)]
     if against.largest > EQUAL and asked.identity.bos != reference.identity.bos:
         faults.append(f"texts open otherwise ({asked.identity.bos}; {reference.identity.bos})")
-    verdict, reasons = judge(faults, against, backwards, apart, texts)
+    verdict, reasons = judge(faults, against, otherwise, texts)
     return Certificate(
         model=asked.identity.described(),
         reference=reference.identity.described(),
@@ -248,6 +249,15 @@ def unusable(asked: Replies, own: Given) -> Iterator[str]:
             yield f"{what} in {counted(len(names), 'prompt')} of {len(own)}: {some(names)}"
 
 
+def lost(asked: Replies, otherwise: Mapping[str, Gaps]) -> Iterator[str]:
+    """What has numbers when all is asked at once, and none to compare when asked otherwise."""
+    again = [asked.together[i] for i in spread(range(len(asked.scores)), AGAIN)]
+    count = sum(answer is not None and sound(answer) for answer in again)
+    for how, found in otherwise.items():
+        if missing := count - found.prompts:
+            yield f"{how}, it gives no such numbers in {counted(missing, 'prompt')} of {count}"
+
+
 Floats = NDArray[np.float64]
 
 
@@ -284,9 +294,9 @@ def _size(numbers: Floats) -> float:
 
 
 def judge(
-    faults: Sequence[str], against: Gaps, backwards: Gaps, apart: Gaps, texts: Parted
+    faults: Sequence[str], against: Gaps, otherwise: Mapping[str, Gaps], texts: Parted
 ) -> tuple[Verdict, list[str]]:
-    """The verdict, and why it is not a better one."""
+    """The verdict, and why it is not a better one; `otherwise`: the model beside itself."""
     broken = list(faults)
     if against.median > FAR:
         broken.append(f"a token is {against.median:.2g} nats from the reference's in the median")
@@ -294,8 +304,7 @@ def judge(
         broken.append(
             f"{against.sure} of {against.prompts} first answers differ where the reference is sure"
         )
-    otherwise = (("asked backwards", backwards), ("asked one by one", apart))
-    for how, found in otherwise:
+    for how, found in otherwise.items():
         if found.median > UNSTEADY:
             broken.append(f"{how}, it gives a token {found.median:.2g} nats more or less")
     if broken:
@@ -303,7 +312,7 @@ def judge(
     other = []
     if against.largest > EQUAL:
         other.append(f"a token is up to {against.largest:.2g} nats from the reference's")
-    for how, found in otherwise:
+    for how, found in otherwise.items():
         if found.largest > EQUAL:
             other.append(f"{how}, it gives a token up to {found.largest:.2g} nats more or less")
     if clear := texts.differ - texts.ties:
