@@ -36,7 +36,7 @@ from sonde.models.served import tokens
 from sonde.models.served.model import served_model
 from tests import tiny as worlds
 from tests.data.loopback import Reply, Request, listening
-from tests.servers.agreement import NEAR, rows, write
+from tests.servers.agreement import NEAR, TRACED, rows, write
 from tests.servers.answering import Answering, Face, answer, refusal
 from tests.servers.faulty import (
     PASSING,
@@ -67,7 +67,11 @@ LONG = "The capital of France is Paris. The capital of Norway is Oslo, and Vienn
 ASKED = {
     "score": [score("The capital of France is ", CITIES)],
     "tree": [score(LONG + "It is ", CITIES)],  # long enough to be asked along the options' tree
-    "generate": [write("The capital of France is", Generate(most=6))],
+    "trace": TRACED,
+    "generate": [
+        write(f"The capital of {name} is", Generate(most=6))
+        for name in ("France", "Norway", "Oslo")
+    ],
     "sample": [write("The capital is", Sample(count=3, most=3))],
 }
 
@@ -135,9 +139,12 @@ def answers(model: Any, kind: str) -> Any:
         case "score" | "tree":
             (found,) = rows(model.score(ASKED[kind]), ASKED[kind])
             return [float(value) for logps in found.logps for value in logps]
+        case "trace":
+            read = rows(model.trace(ASKED[kind]), ASKED[kind])
+            return [float(value) for each in read for logps in each.logps for value in logps]
         case "generate":
-            (found,) = rows(model.generate(ASKED[kind]), ASKED[kind])
-            return [found.text, *found.logps]
+            written = rows(model.generate(ASKED[kind]), ASKED[kind])
+            return [part for each in written for part in (each.text, *each.logps)]
     (found,) = rows(model.sample(ASKED[kind]), ASKED[kind])
     return [sum(found.counts)]
 
@@ -149,12 +156,11 @@ def assert_same(found: list[Any], sound: list[Any]) -> None:
         assert one == other if isinstance(one, str) else abs(one - other) < NEAR
 
 
-def told(world: World, fault: Fault, *kinds: str) -> str:
+def told(world: World, fault: Fault, kind: str) -> str:
     """What is said of a fault that a server has got since it was loaded; nothing if survived."""
     world.server.fault = fault
     try:
-        for kind in kinds or ASKED:
-            assert_same(answers(world.model, kind), world.sound[kind])
+        assert_same(answers(world.model, kind), world.sound[kind])
     except ModelError as error:  # whose exit code is 4
         return str(error)
     finally:
@@ -198,7 +204,7 @@ SAID: Mapping[str, str] = {
     "probabilities": f"0\\.[0-9]+ {NO_NUMBER}",
     "all the same": f"-2.500, -2.500.*{OTHER}|same log-prob|add up|sum to",
     "masked": f"0.000, 0.000.*{OTHER}|same log-prob|add up|sum to|together more than all",
-    "chat shape": "has no logprobs.to",
+    "chat shape": "has no (logprobs.to|text)",
     "shifted by one": f"{OTHER}|None stands|different tokens in one place the same",
     "shifted back": f"{OTHER}|belong to other tokens",
     "one row for all places": f"{OTHER}|cannot be trusted",
@@ -207,7 +213,7 @@ SAID: Mapping[str, str] = {
     "nodes rotated": f"{OTHER}|depend on what else is asked|cannot be trusted",
     "nodes masked": f"{OTHER}|same log-prob|cannot be trusted|another is likelier",
     "nodes at a temperature": f"{OTHER}|cannot be trusted",
-    "one node for all": OTHER,
+    "one node for all": f"{OTHER}|another is likelier",
     "a temperature in what is written": f"{OTHER}|cannot be trusted",
     "temperature ignored": "where another is likelier",
     "beginning added": COUNT,
@@ -215,8 +221,8 @@ SAID: Mapping[str, str] = {
     "prompt truncated": COUNT,
     "fewer answers": "choices where|no list of",
     "one number for all answers": "have the indexes",
-    "one answer for all": COUNT,
-    "answers swapped": COUNT,
+    "one answer for all": f"{COUNT}|{OTHER}",
+    "answers swapped": f"{COUNT}|{OTHER}",
     "answers in another order": COUNT,
     "top only": "has no|says nothing of|tells of 1 tokens|sum to",
     "echo ignored": "has no prompt_logprobs|returns 1 tokens where",
@@ -252,7 +258,6 @@ FOREIGN: Mapping[str, set[str]] = {
 
 SURVIVES: Mapping[str, set[str]] = {
     "answers in another order": {"plain", "vllm"},  # whose answers have numbers
-    "a temperature in what is written": {"llamacpp"},  # read: it begins with part of a character
 }
 """Dialects to which a fault does nothing."""
 
@@ -263,11 +268,11 @@ PAIRS = [(dialect, name) for dialect in DIALECTS for name in SAID if name not in
 
 @pytest.mark.parametrize(("world", "name"), PAIRS, indirect=["world"])
 def test_a_reply_that_goes_wrong_later_is_refused(world: World, name: str) -> None:
-    said = told(world, WRONG[name])
-    if world.model.dialect.name in SURVIVES.get(name, ()):
-        assert said == ""
-    else:
-        assert re.search(SAID[name], said), said
+    """Or survived by what does not meet it: each kind of question is asked by itself."""
+    said = {kind: told(world, WRONG[name], kind) for kind in ASKED}
+    assert all(re.search(SAID[name], each) for each in said.values() if each), said
+    survives = world.model.dialect.name in SURVIVES.get(name, ())
+    assert any(said.values()) != survives, said
 
 
 AT_ONCE: Mapping[str, str] = {
@@ -475,7 +480,7 @@ def test_what_is_written_without_its_end_is_read(world: World) -> None:
                 for name in ("tokens", "token_logprobs"):
                     each["logprobs"][name].pop()
 
-    assert told(world, edited(cut)) == ""
+    assert told(world, edited(cut), "generate") == ""
 
 
 @pytest.mark.parametrize("world", ["plain"], indirect=True)

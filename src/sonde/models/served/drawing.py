@@ -15,9 +15,10 @@ from math import exp, log
 import numpy as np
 
 from sonde.engine.token_texts import BROKEN
+from sonde.models.served.asking import Fails, ask_all
 from sonde.models.served.asks import Draw, Ids, Kind, Written
 from sonde.models.served.dialect import bare
-from sonde.models.served.forcing import Fails, Tests, ask_all
+from sonde.models.served.forcing import Tests
 from sonde.models.served.reading import Text
 
 DRAWN, ONE_BY_ONE = 256, 128

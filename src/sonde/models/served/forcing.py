@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from itertools import groupby
 from math import exp
 from typing import Any
 
-from sonde.core.errors import EndpointError, ServerError, UsageError
+from sonde.core.errors import ServerError, UsageError
+from sonde.models.served.asking import Fails, ask_all
 from sonde.models.served.asks import (
     Ask,
     Draw,
@@ -21,15 +21,14 @@ from sonde.models.served.asks import (
     Kind,
     Next,
     Rate,
-    Result,
     Spell,
     Write,
     Written,
 )
-from sonde.models.served.dialect import ODD, Dialect, Malformed, Request
+from sonde.models.served.dialect import Dialect
 from sonde.models.served.reading import Text, cheapest
 from sonde.models.served.tokens import LocalTokens
-from sonde.models.served.transport import Split, Transport
+from sonde.models.served.transport import Transport
 
 SENTENCE = "The capital of France is"
 PANGRAM = "Sphinx of black quartz, judge my vow"
@@ -56,21 +55,6 @@ SAME = 1e-7
 
 BATCH = 32
 """Asks in a request to a server that takes several."""
-
-
-FAILS = "HTTP 500"
-"""What some servers answer to what they do not know."""
-
-DENIED = (401, 403)
-"""Statuses of a server that wants to know who asks."""
-
-
-class Fails(Exception):
-    """What was tried does not work; says why. `denied`: a server that would not let us in."""
-
-    def __init__(self, why: str, denied: EndpointError | None = None) -> None:
-        super().__init__(why)
-        self.denied = denied
 
 
 class Tests:
@@ -257,12 +241,12 @@ class Tests:
 
     @property
     def known(self) -> Mapping[Kind, Sequence[Ask]]:
-        """A few asks of each kind that are answered twice alike; nodes of two beginnings."""
+        """A few asks of each kind that are answered twice alike; of nodes and of texts two."""
         start, ids = len(self.opening), self.opening + self.forced
         return {
             "rate": (Rate(ids, start),),
             "next": (Next(self.opening, self.forced), Next(ids[:-1], self.forced)),
-            "write": (Write(self.opening, WRITTEN, ""),),
+            "write": tuple(Write(ids[:n], WRITTEN, "") for n in (start, start + 1)),
         }
 
     def batched(self, can: Collection[Kind]) -> Dialect:
@@ -271,14 +255,16 @@ class Tests:
         wide: Dialect = kind(replace(self.dialect.setting, batch=BATCH))
         start, ids = len(self.opening), self.opening + self.forced
         more = (Rate((*self.opening, self.forced[-1]), start), Rate(ids[:-1], start))
-        tried = {"rate": (*self.known["rate"], *more), "next": self.known["next"]}
+        tried = {**self.known, "rate": (*self.known["rate"], *more)}
         for asks in (tried[kind] for kind in tried if kind in can):
             try:
                 alone = [self.ask(ask)[0] for ask in asks]
                 together = ask_all(self.transport, wide, asks)
             except Fails:
                 return self.dialect
-            if not all(self.agree(one, other) for one, other in zip(alone, together, strict=True)):
+            pairs = zip(alone, together, strict=True)
+            alike = wrote_alike if isinstance(asks[0], Write) else self.agree
+            if not all(alike(one, other) for one, other in pairs):
                 return self.dialect
         return wide if "rate" in can or "next" in can else self.dialect
 
@@ -287,64 +273,6 @@ class Tests:
         found = ask_all(self.transport, self.dialect, [ask])
         self.heard.setdefault(ask, found[0])
         return found
-
-
-def whole(request: Request) -> Sequence[Request]:
-    """The parts of a request that is not to be divided."""
-    return ()
-
-
-def ask_all(
-    transport: Transport,
-    dialect: Dialect,
-    asks: Sequence[Ask],
-    split: Split = whole,
-    *,
-    again: bool = False,
-) -> list[Any]:
-    """The results of asks; Fails where one is refused, or answered otherwise than it should be.
-
-    `again`: what is answered otherwise is asked again, as in a run.
-    """
-    kinds = (list(own) for _, own in groupby(asks, type))
-    requests = [request for own in kinds for request in dialect.requests(own)]
-    found = answered(transport, dialect, requests, split, again=again)
-    return [found[ask] for ask in asks]
-
-
-def answered(
-    transport: Transport,
-    dialect: Dialect,
-    requests: Sequence[Request],
-    split: Split = whole,
-    *,
-    again: bool = False,
-) -> dict[Ask, Any]:
-    """What the asks of requests are answered with."""
-
-    def read(request: Request, reply: Any) -> list[Result] | Malformed:
-        try:
-            return dialect.read(request, reply)
-        except Malformed as error:
-            if again:
-                raise
-            return error  # not raised: it would be asked again and again
-        except ODD as error:
-            return Malformed(f"it is of a form that no server's has: {reply!r:.80} ({error!r:.80})")
-
-    found: dict[Ask, Result] = {}
-    try:
-        for request, results in transport.send(requests, read, split):
-            if isinstance(results, Malformed):
-                raise Fails(str(results))
-            found.update(zip(request.asks, results, strict=True))
-    except EndpointError as error:
-        # a server that fails for good over one thing may answer others; one that is busy may not
-        if getattr(error, "kind", FAILS) != FAILS:
-            raise
-        denied = error if getattr(error, "status", 0) in DENIED else None
-        raise Fails(str(error), denied) from None
-    return found
 
 
 def refuse_strange(others: Sequence[float] | Floats, chain: Sequence[float] | Floats) -> None:
@@ -369,6 +297,12 @@ def near(one: Any, other: Any) -> bool:
     """Whether two routes agree on some log-probabilities."""
     pairs = zip(one, other, strict=True)
     return all(abs(a - b) <= APART + RELATIVE * max(abs(a), abs(b)) for a, b in pairs)
+
+
+def wrote_alike(one: Written, other: Written) -> bool:
+    """Whether two texts are one, as likely each time."""
+    alike = one.text == other.text and len(one.logps) == len(other.logps)
+    return alike and near(one.logps, other.logps)
 
 
 def apart(one: Any, other: Any) -> float:

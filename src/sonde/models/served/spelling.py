@@ -14,17 +14,16 @@ from typing import Any
 
 from sonde.core.errors import ServerError
 from sonde.engine.token_texts import BROKEN
+from sonde.models.served.asking import Fails, answered
 from sonde.models.served.asks import Ask, Draw, Ids, Spell, Write, Written
 from sonde.models.served.dialect import bare, with_spaces
 from sonde.models.served.forcing import (
     SAME,
     WRITTEN,
-    Fails,
     Tests,
-    answered,
     apart,
-    near,
     shown,
+    wrote_alike,
 )
 from sonde.models.served.tokens import LocalTokens
 
@@ -119,7 +118,7 @@ def _by_a_text(tests: Tests) -> str:
     why = ""
     for ids in dict.fromkeys(_encoded(tests.tokens, text)):
         try:
-            if same(_continued(tests, ids), _continued(tests, ids, text)):
+            if wrote_alike(_continued(tests, ids), _continued(tests, ids, text)):
                 return f"a text of {len(ids)} tokens that is answered as these are"
             why = "what it writes behind them is not the same"
         except Fails as fails:
@@ -147,12 +146,6 @@ def _continued(tests: Tests, ids: Ids, text: str = "") -> Written:
     found = answered(tests.transport, tests.dialect, [sent])[ask]
     written: Written = found if isinstance(found, Written) else found[0]
     return written
-
-
-def same(one: Written, other: Written) -> bool:
-    """Whether two texts are one, as likely each time."""
-    alike = one.text == other.text and len(one.logps) == len(other.logps)
-    return alike and near(one.logps, other.logps)
 
 
 def not_alike(tokens: LocalTokens, ids: Ids, ours: str, theirs: str) -> ServerError:

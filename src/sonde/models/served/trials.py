@@ -18,10 +18,11 @@ from sonde.core.fingerprints import fingerprint
 from sonde.engine.prefixes import shared
 from sonde.http.failures import Refused
 from sonde.models.served import DIALECTS
+from sonde.models.served.asking import Fails, ask_all
 from sonde.models.served.asks import Ask, Kind, Written
 from sonde.models.served.dialect import About, Dialect, Request, Setting, models_of
 from sonde.models.served.drawing import check_draws
-from sonde.models.served.forcing import Fails, Tests, apart, ask_all, shown
+from sonde.models.served.forcing import Tests, apart, shown
 from sonde.models.served.model import Found
 from sonde.models.served.spelling import check_tokenizer
 from sonde.models.served.tokens import LocalTokens
