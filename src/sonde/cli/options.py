@@ -256,8 +256,8 @@ class TextModelOptions(ComputeOptions):
     tokenizer: str = option("Folder or hub id of a served model's tokenizer.", "")
     served_model: str = option("The name under which a server has the model.", "")
     concurrency: int = option("Requests to a server at once, at most.", 8, least=1)
-    server_retries: int = option("New tries of a request to a server that fails.", 5, least=0)
-    server_backoff: float = option("Seconds before the first new try; doubles.", 1.0, least=0)
+    server_retries: int = option("New tries where a request to a server fails.", 5, least=0)
+    server_backoff: float = option("Seconds before the first new try; they double.", 1.0, least=0)
     server_timeout: float = option("Seconds for a server's answer.", 600.0, least=0.1)
     server_wait: float = option("Seconds to wait for a server that is away.", 300.0, least=0)
 
