@@ -207,7 +207,7 @@ def ended(reason: Any, ends: Collection[str] = ("stop",), limit: str = "length")
     """Whether a text came to its end, or else to its limit, by the reason that a server gives."""
     if reason != limit and reason not in ends:
         raise Malformed(f"it gave up a text ({shown(reason)})")
-    return reason != limit
+    return bool(reason != limit)
 
 
 def check_greedy(known: Sequence[float], told: Any) -> None:
