@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from sonde.models.server import KEY
 from tests import tiny as worlds
 from tests.command import Done, Sonde
-from tests.servers.answering import Answering, Face, serving
+from tests.data.loopback import Reply
+from tests.servers.answering import Answering, Face, refusal, serving
 from tests.servers.faulty import HTML
 from tests.servers.odd_faces import Deaf, Short, Untold
 from tests.servers.sglang_face import SglangFace
@@ -164,3 +166,21 @@ def test_flags_of_a_server_are_refused_for_another_model(
 ) -> None:
     words = ("-m", "control:majority", "--tokenizer", "somewhere", "-d", data)
     sonde(*verb, *words).refused(2, "--tokenizer may be given for server:URL alone")
+
+
+@pytest.mark.parametrize(("retries", "told"), [(0, "one try"), (1, "2 tries")])
+@pytest.mark.parametrize(
+    "verb", [("run", "lama"), ("plan", "lama"), ("doctor",), ("run", "lama", "--on", "local:1")]
+)
+def test_every_verb_asks_as_patiently_as_it_is_told(
+    sonde: Sonde, folder: Path, data: Path, verb: tuple[str, ...], retries: int, told: str
+) -> None:
+    def busy(path: str, body: Any, reply: Reply) -> Reply:
+        return refusal(429, "Too many requests") if body else reply
+
+    with serving(Face(Answering(folder, 64), change=busy)) as address:
+        model = ("-m", f"server:{address}", "--tokenizer", folder, "-d", data)
+        patience = ("--server-retries", retries, *HASTY)
+        sonde(*verb, *model, *patience).refused(
+            4, f"HTTP 429: Too many requests (given up after {told})"
+        )

@@ -10,15 +10,13 @@ from itertools import groupby
 from typing import Any
 
 from sonde.core.errors import EndpointError
+from sonde.http.client import DENIED
 from sonde.models.served.asks import Ask, Result
 from sonde.models.served.dialect import ODD, Dialect, Malformed, Request
 from sonde.models.served.transport import Split, Transport
 
 FAILS = "HTTP 500"
 """What some servers answer to what they do not know."""
-
-DENIED = (401, 403)
-"""Statuses of a server that wants to know who asks."""
 
 
 class Fails(Exception):

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from sonde.engine.token_texts import BROKEN
 from sonde.models.served.asks import (
     KINDS,
     Ask,
@@ -49,9 +50,6 @@ PATH = "/v1/completions"
 
 DRAWS = 16
 """Texts that are drawn in one request, where the server heeds `n`."""
-
-LOST = "\ufffd"
-"""What stands for a part of a character."""
 
 UNTOLD = "its reply does not say in usage.prompt_tokens how many tokens it read"
 """Of a prompt that is echoed, its tokens tell that."""
@@ -182,7 +180,7 @@ def begins_with(pieces: Sequence[Any], text: str) -> bool:
     (True, False)
     """
     theirs, ours = (_GAPS.sub("", each) for each in ("".join(map(str, pieces)), text))
-    return theirs.startswith(ours) or LOST in theirs + ours
+    return theirs.startswith(ours) or BROKEN in theirs + ours
 
 
 def _stop(until: str) -> dict[str, Any]:

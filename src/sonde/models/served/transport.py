@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from sonde.core.errors import EndpointError
+from sonde.http.client import DENIED
 from sonde.http.failures import Failure, Refused
 from sonde.http.server import Server
 from sonde.models.served.dialect import ODD, Malformed, Request, shown
@@ -90,6 +91,6 @@ class HttpTransport:
         try:
             yield from self.server.many(requests, checked, split)
         except Refused as refused:
-            if isinstance(refused.call, Request) and refused.status not in (401, 403):
+            if isinstance(refused.call, Request) and refused.status not in DENIED:
                 raise Untaken(str(refused), refused.call) from None
             raise
