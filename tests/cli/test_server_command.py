@@ -61,6 +61,12 @@ def test_a_run_and_its_plan_tell_of_the_server_and_never_the_key(
     ("words", "code", "parts"),
     [
         (("-m", "server:localhost"), 2, ("must begin with http:// or https://",)),
+        (
+            ("-m", "server:http://127.0.0.1:99999"),
+            2,
+            ("rror: server: http://127.0.0.1:99999 is no",),
+        ),
+        (("-m", "server:http://[::1"), 2, ("rror: server: http://[::1 is no address",)),
         (("-m", "server:http://me:pw@127.0.0.1:1"), 2, ("takes an address alone", KEY)),
         (("-m", "server:http://127.0.0.1:1"), 4, ("cannot be reached", "not back in 0.1 s")),
         (("-m", "{address}", "--served-model", "huge"), 4, ("no such model; it has tiny",)),

@@ -361,6 +361,7 @@ def test_numbers_that_nothing_confirms_are_not_taken(answering: Answering, folde
     with served(Echo(answering), folder) as model:
         assert abilities(model) == {"sample"}
         assert "nothing confirms them" in model.lacks()["score"]
+        assert "not held against log-probabilities" in model.identity.details["sampling"]
 
 
 class Vague(Face):

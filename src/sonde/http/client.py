@@ -44,6 +44,8 @@ KNOCK = 10.0
 LOOK = 60.0
 """Seconds for what a server that is asked for its health says of itself, at most."""
 
+LAST_PORT = 65535
+
 COMPLAINT = re.compile(r'"(?:message|error|detail)"\s*:\s*"((?:[^"\\]|\\.)+)"')
 """Where servers write what is wrong, in the JSON of an error."""
 
@@ -175,7 +177,8 @@ def check_address(address: Address, flag: str, extra: str) -> None:
     import httpx
 
     try:
-        named = bool(httpx.URL(address.url).host)
+        url = httpx.URL(address.url)
+        named = bool(url.host) and (url.port or 0) <= LAST_PORT
     except httpx.InvalidURL:
         named = False
     if not named:

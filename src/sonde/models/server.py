@@ -78,14 +78,14 @@ class ServerScheme:
             away=min(LOADING, address.away),
             advice=CHECK,
         )
-        with connected(quick, "server:") as server:
+        with connected(quick, "server") as server:
             server.wait_until_ready()  # soon told, where nothing answers at all
             trial = find(HttpTransport(server), tokens, options.served_model, address.shown)
         stack = ExitStack()
         slots = trial.about.slots
         if slots:  # more at once would wait there, and push out what slots keep
             address = replace(address, concurrency=min(address.concurrency, slots))
-        transport = HttpTransport(stack.enter_context(connected(address, "server:")))
+        transport = HttpTransport(stack.enter_context(connected(address, "server")))
         transport.server.greet = Witness(trial, transport).check
         sent = Lanes(transport, address.concurrency) if slots else transport
         model = served_model(trial.found(address.shown), trial.dialect, sent, tokens)
