@@ -29,6 +29,20 @@ def test_a_run_goes_on_only_in_the_same_form(folder: Path, tmp_path: Path, sonde
     sonde(*ask, "--chat-system", "Be brief.").refused(5, "model.chat.system", "'Be brief.'")
 
 
+def test_reports_and_comparisons_tell_the_form_of_prompts(
+    folder: Path, tmp_path: Path, sonde: Sonde
+) -> None:
+    ask = (*ASK[:-2], "-m", f"hf:{folder}", "-o")
+    plain, turns = tmp_path / "plain", tmp_path / "turns"
+    assert "conversation" not in sonde(*ask, plain).out
+    with_system = ("--chat", "always", "--chat-system", "Be brief.")
+    told = " ".join(sonde(*ask, turns, *with_system).out.split())
+    assert "Asked in turns of a conversation, with the system text 'Be brief.'." in told
+    told = " ".join(sonde("compare", plain, turns).out.split())
+    assert "different settings (chat never / always, chat-system – / Be brief.)" in told
+    assert "chat=always chat-system=Be brief." in told
+
+
 def test_a_model_without_a_template_is_refused(tmp_path: Path, sonde: Sonde) -> None:
     ask = ("run", "lama", "-d", "atlas", "--limit", "1", "--chat", "always", "-o", tmp_path / "run")
     gpt, bert = tiny.gpt2(tmp_path / "gpt"), tiny.bert(tmp_path / "bert")
@@ -43,6 +57,7 @@ def test_a_model_without_a_template_is_refused(tmp_path: Path, sonde: Sonde) -> 
     [
         (("--chat", "sometimes"), "--chat must be never or always; not 'sometimes'"),
         (("--chat-system", "Hi"), "--chat-system is of use in a conversation only"),
+        (("--chat-examples", "one"), "--chat-examples is of use in a conversation only"),
         (("--chat-thinking", "9"), "--chat-thinking is of use in a conversation only"),
         (("--chat", "always", "--bos", "never"), "both say how a text opens"),
         (("--chat", "always", "--chat-examples", "two"), "--chat-examples must be turns or one"),

@@ -76,7 +76,7 @@ def test_what_names_no_workers_is_refused_before_anything_is_opened(
 @pytest.mark.skipif(find_spec("ray") is not None, reason="ray is installed")
 def test_ray_that_is_not_installed_is_named_with_the_command(sonde: Sonde, tmp_path: Path) -> None:
     done = sonde("run", *ASKED, "--on", "ray:2", "-o", tmp_path / "out")
-    done.refused(4, "workers on ray:2 needs ray", "pip install 'sonde[ray]'")
+    done.refused(4, "--on ray:2 needs ray", "pip install 'sonde[ray]'")
     assert not (tmp_path / "out").exists()
 
 

@@ -284,7 +284,7 @@ class AnswerOptions(TextModelOptions):
 
     def without_turns(self) -> Self:
         """The same for a control that counts facts and reads no texts."""
-        return replace(self, chat="never", chat_system="", chat_thinking=0)
+        return replace(self, chat="never", chat_system="", chat_examples="turns", chat_thinking=0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

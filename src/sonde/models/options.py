@@ -126,7 +126,11 @@ def _check_chat(options: LoadOptions) -> None:
     if options.chat_thinking < 0:
         raise UsageError(f"--chat-thinking must not be negative, not {options.chat_thinking}")
     if options.chat == "never":
-        given = {"--chat-system": options.chat_system, "--chat-thinking": options.chat_thinking}
+        given = {
+            "--chat-system": options.chat_system,
+            "--chat-examples": options.chat_examples != "turns",
+            "--chat-thinking": options.chat_thinking,
+        }
         for flag in (flag for flag, value in given.items() if value):
             raise UsageError(f"{flag} is of use in a conversation only; add --chat always")
     elif options.bos != "auto":

@@ -13,6 +13,7 @@ from sonde.core.columns import Answers, Kept
 from sonde.core.errors import UsageError, nearest
 from sonde.models.families import Described, describe, model_table, plain
 from sonde.runs.certificates import doubt
+from sonde.runs.forms import form_settings
 from sonde.runs.run import Run, open_run
 
 if TYPE_CHECKING:
@@ -95,9 +96,9 @@ def compared(
     probes = [run.probe() for run in runs.values()]
     of_all = all(isinstance(probe, Monitors) for probe in probes)  # of no use unless all have it
     contents = {run.manifest.dataset["fingerprint"] for run in runs.values()}
-    read = _read(runs)
+    read, forms = _read(runs), form_settings([run.manifest.model for run in runs.values()])
     found: list[Compared] = []
-    for (name, run), group in zip(runs.items(), grouped, strict=True):
+    for (name, run), group, form in zip(runs.items(), grouped, forms, strict=True):
         judged, told = read[name].judged, not found or len(contents) > 1
         dataset = run.dataset() if told else None  # of one dataset the first run tells it all
         offered = _offered(judged, dataset) if dataset and len(contents) > 1 else {}
@@ -109,17 +110,17 @@ def compared(
                 dataset=_dataset(run),
                 seconds=run.provenance()["run"]["seconds"],
                 lineage=_lineage(run, table),
-                setting=_setting(run),
+                setting=_setting(run, form),
                 monitored=_monitored(run) if of_all else None,
                 report=read[name].report,
-                made=_made(run, offered),
+                made=_made(run, offered, form),
                 facts=facts_of_pairs(dataset, judged.pairs) if dataset else None,
             )
         )
     return found
 
 
-def _made(run: Run, offered: Mapping[str, frozenset[str]]) -> Made:
+def _made(run: Run, offered: Mapping[str, frozenset[str]], form: Mapping[str, str]) -> Made:
     from sonde.analysis.runs import Made
 
     probe, model, took = run.manifest.probe, run.manifest.model, run.provenance()["run"]
@@ -128,7 +129,9 @@ def _made(run: Run, offered: Mapping[str, frozenset[str]]) -> Made:
     return Made(
         probe=probe["name"],
         version=probe.get("sonde", ""),
-        settings={k: _word(v) for k, v in {**probe["settings"], **probe["reading"]}.items()},
+        settings={
+            k: _word(v) for k, v in {**probe["settings"], **probe["reading"], **form}.items()
+        },
         tokenizer=model.get("tokenizer") or "",
         device=", ".join(filter(None, devices)) or details.get("device", ""),
         parameters=details.get("parameters", ""),
@@ -318,15 +321,16 @@ def _lineage(run: Run, table: Table) -> Lineage:
     )
 
 
-def _setting(run: Run) -> str:
-    """How the run asked: its probe with the settings that decide it."""
+def _setting(run: Run, form: Mapping[str, str]) -> str:
+    """How the run asked: its probe with the settings that decide it, and the form of prompts."""
     entry = run.manifest.probe
-    return json.dumps([entry["name"], entry["settings"]], sort_keys=True)
+    return json.dumps([entry["name"], {**entry["settings"], **form}], sort_keys=True)
 
 
 def _facts(runs: Sequence[Run]) -> dict[str, list[str]]:
     """What is known of each run, by key: its model, its probe, then its settings; "" is nothing."""
-    settings = [run.manifest.probe["settings"] for run in runs]
+    forms = form_settings([run.manifest.model for run in runs])
+    settings = [{**run.manifest.probe["settings"], **f} for run, f in zip(runs, forms, strict=True)]
     keys = dict.fromkeys(key for own in settings for key in own)
     return {
         "model": [plain(run.manifest.model["name"]) for run in runs],

@@ -36,6 +36,7 @@ from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
 from sonde.probes import PROBES
 from sonde.runs import certificates
+from sonde.runs.forms import with_form
 from sonde.runs.overviews import described, overview
 from sonde.runs.refusals import fitting, refuse_unasked, suited
 from sonde.runs.shards import (
@@ -145,6 +146,7 @@ class Run:
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         report = certificates.certified(report, self.path, self.manifest)
         report = advise_chat(report, self.manifest.model, answers)
+        report = with_form(report, self.manifest.model)
         return replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",

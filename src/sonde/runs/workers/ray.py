@@ -49,7 +49,7 @@ class RayPlace:
     """Starts actors, and hears which of them have something to say."""
 
     def __init__(self, workers: Workers, *, cpu: bool, spread: bool) -> None:
-        needs_extra("ray", f"workers on {workers}", "ray")
+        needs_extra("ray", f"--on {workers}", "ray")
         import ray
 
         self._ray = ray
