@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import sonde
 from sonde.core.abilities import Batching
@@ -16,12 +17,13 @@ from sonde.core.costs import Batches
 from sonde.core.errors import StoreError
 from sonde.core.prompts import Prompt
 from sonde.models.torch.loading import budgets
-from sonde.runs import shards as settled
+from sonde.runs import batches as settled
 from sonde.runs.plan import plan
 from tests import tiny
 from tests.parity.test_memory import ERRORS, limit
 from tests.worlds import numbered
 
+from .workers.world import threads
 from .world import Listing
 
 LAMA = sonde.probe("lama", answer="score")
@@ -256,3 +258,34 @@ def test_a_wrapped_model_has_the_budgets_of_its_base(tmp_path: Path) -> None:
     wrapped: Any = ensemble("both", base, members)
     assert isinstance(wrapped, Batching) and wrapped.budgets is base.budgets
     assert not isinstance(ensemble("both", Listing(), members), Batching)
+
+
+class Noting(Stopping):
+    """One that notes how many threads there are while it answers."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__(model, -1)
+        self.threads: set[int] = set()
+
+    def score(self, prompts: Sequence[Prompt]) -> Iterator[Any]:
+        self.threads.add(torch.get_num_threads())
+        return super().score(prompts)
+
+
+@pytest.mark.parametrize(("begun", "after"), [(2, 1), (1, 2)])
+def test_a_run_goes_on_with_the_threads_that_it_was_begun_with(
+    begun: int, after: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """BLAS may round otherwise with others; what the program had, it has again."""
+    model = sonde.model(f"hf:{tiny.bert(tmp_path / 'model')}", device="cpu")
+    with threads(begun):
+        run(model, tmp_path / "whole")
+        stopped(model, tmp_path / "part", 2)
+    noting = Noting(model)
+    with threads(after), caplog.at_level(logging.WARNING):
+        run(noting, tmp_path / "part")
+        assert torch.get_num_threads() == after
+    assert noting.threads == {begun} and said(tmp_path / "part")["threads"] == begun
+    assert shards(tmp_path / "part") == shards(tmp_path / "whole")
+    told = f"begun with {begun} thread on a CPU and goes on so, though there could be {after}"
+    assert (told in caplog.text) is (begun < after)

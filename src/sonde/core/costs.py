@@ -99,7 +99,8 @@ class Batches:
 
     `chosen`: as is usual for the model there, by a measurement, or given by the user. `shards`:
     how many times its weight a shard holds. `halved`: what is left of `tokens` where memory ran
-    out.
+    out. `threads`: those of a CPU that compute together, which round otherwise than fewer would; 0
+    where a GPU computes, and in runs that were begun before it was kept.
     """
 
     tokens: dict[str, int] = field(default_factory=dict)
@@ -107,6 +108,7 @@ class Batches:
     device: str = "cpu"
     shards: int = 1
     halved: dict[str, int] = field(default_factory=dict)
+    threads: int = 0
 
     @property
     def now(self) -> dict[str, int]:
@@ -140,5 +142,9 @@ class TokenBudgets(Protocol):
     def choose(self, *, measure: bool) -> Batches:
         """What fits the chip and the model; `measure`: whether that may cost a second."""
 
-    def fix(self, tokens: Mapping[str, int]) -> None:
-        """Go on with these."""
+    @property
+    def threads(self) -> int:
+        """Threads that compute on a CPU as it stands; 0 on a GPU."""
+
+    def fix(self, tokens: Mapping[str, int], threads: int) -> None:
+        """Go on with these, kinds that are not named as they are; 0 leaves the threads."""

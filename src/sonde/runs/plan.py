@@ -19,9 +19,10 @@ from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset
 from sonde.core.progress import advance, begin
 from sonde.core.prompts import Prompt, Prompts, Score, put
+from sonde.runs.batches import settle
 from sonde.runs.refusals import fitting, refuse_unasked, suited
 from sonde.runs.run import default_folder, describe
-from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, asked, settle, shards, weights
+from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, asked, shards, weights
 from sonde.runs.throughput import MARGIN, Pool, Throughput, measure
 from sonde.store.manifest import Manifest, differences, mismatch
 from sonde.store.runs import RunFolder

@@ -21,7 +21,6 @@ from sonde.core.answers import Answered
 from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers, Kept
 from sonde.core.components import build, settings_of
-from sonde.core.costs import Batches
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Selection
@@ -36,6 +35,7 @@ from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
 from sonde.probes import PROBES
 from sonde.runs import certificates
+from sonde.runs.batches import Watch, settled, threads_kept
 from sonde.runs.forms import with_form
 from sonde.runs.overviews import described, overview
 from sonde.runs.refusals import fitting, refuse_unasked, suited
@@ -44,17 +44,15 @@ from sonde.runs.shards import (
     AnswersShards,
     Effort,
     Progress,
-    Watch,
     amount,
     asked,
     fill_folder,
-    settle,
     shards,
     weights,
 )
 from sonde.store.manifest import Manifest, surroundings
 from sonde.store.rows import friendly
-from sonde.store.runs import RunFolder, Writer
+from sonde.store.runs import RunFolder
 
 if TYPE_CHECKING:
     import polars
@@ -293,8 +291,9 @@ def _run(
     with (
         folder.writing(manifest) as writer,
         certificates.attached(writer, model, certificate),
+        threads_kept(model),
     ):
-        batches = _settled(writer, model, much)
+        batches = settled(writer, model, much)
         cut = shards(blocks or asked(probe, model, dataset), shard_weight * batches.shards)
         watch = Watch(writer=writer, model=model, batches=batches)
         with fitting(probe, model, dataset), Behind() as behind:
@@ -367,16 +366,6 @@ def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[B
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
     return Effort(prompts=total, work=work, told=lambda _done, _total: None), kept, much
-
-
-def _settled(writer: Writer, model: Model, work: int) -> Batches:
-    """How much goes through the model at once, kept in the manifest before there are shards."""
-    folder = writer.folder
-    found, begun = Batches(**folder.manifest().batches), bool(folder.shards())
-    batches = settle(model, found, begun=begun, work=work)
-    if batches != found and not begun:
-        writer.fix(batches)
-    return batches
 
 
 def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:

@@ -2,9 +2,7 @@
 
 How much work prompts are decides how they are cut, and how far a run has come. A model answers one
 shard after the other; one that stands for several workers has them answered side by side. What is
-kept is the same. How much goes through the model at once is settled before the first shard and kept
-in the manifest, beside what decides the answers: a measurement may come out otherwise another time,
-and shards must not. Knows nothing of what a probe means.
+kept is the same. Knows nothing of what a probe means.
 """
 
 from __future__ import annotations
@@ -12,7 +10,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain, pairwise
 from pathlib import Path
@@ -22,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonde.core.abilities import (
-    WANTED,
     Batching,
     KeepsCache,
     Model,
@@ -34,7 +31,6 @@ from sonde.core.abilities import (
 )
 from sonde.core.answers import Answer
 from sonde.core.columns import FilledColumns
-from sonde.core.costs import Batches
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.progress import heard
@@ -52,9 +48,10 @@ from sonde.core.prompts import (
 )
 from sonde.core.rated import RatedColumns
 from sonde.core.threads import Behind
+from sonde.runs.batches import Watch
 from sonde.store.manifest import versions
 from sonde.store.rows import Answering
-from sonde.store.runs import Writer, encoded
+from sonde.store.runs import encoded
 
 log = logging.getLogger(__name__)
 
@@ -194,9 +191,6 @@ Numbered = tuple[int, Prompts]
 Made = Iterator[tuple[int, Callable[[], memoryview]]]
 """Numbers of shards that are answered, each with what makes the bytes that are kept."""
 
-LARGE = 2**22
-"""Work, as shards are weighed, from which a second of measuring pays; of texts, times tokens."""
-
 
 def amount(block: Block) -> int:
     """How much there is to compute for a block."""
@@ -204,81 +198,6 @@ def amount(block: Block) -> int:
     tokens = want.most if isinstance(want, Generate | Sample) else 1
     texts = want.count if isinstance(want, Sample) else 1
     return int(weights(block).sum()) * tokens * texts
-
-
-def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
-    """What goes through the model at once in a run.
-
-    `found`: what the manifest says, which holds if it says anything. `begun`: whether there are
-    shards; a version that kept nothing in the manifest has made them as it always did. A number
-    that the user gave wins, and is the run's own while there are none; another kind of device has
-    its own, but shards stay as large as they are.
-    """
-    if not isinstance(model, Batching):
-        return found
-    budgets = model.budgets
-    if found.tokens and (begun or not budgets.given):
-        batches = found
-    elif begun:
-        batches = Batches(tokens=dict(budgets.former), device=budgets.device)
-    else:
-        batches = budgets.choose(measure=work >= LARGE)
-    if not budgets.given:
-        elsewhere = batches.tokens and batches.device != budgets.device
-        budgets.fix(budgets.choose(measure=False).tokens if elsewhere else batches.now)
-    return batches
-
-
-@dataclass(slots=True, kw_only=True)
-class Watch:
-    """Keeps an eye on the budgets of a model while a run is made."""
-
-    writer: Writer
-    model: Model
-    batches: Batches
-    before: dict[str, int] = field(default_factory=dict)
-    asked: set[str] = field(default_factory=set)
-
-    def enter(self, shard: Prompts) -> None:
-        """Note with how much a session begins, and say where that is not what the run began with.
-
-        Of each kind of work that the session's shards ask for, once.
-        """
-        if not isinstance(self.model, Batching):
-            return
-        self.before = self.before or dict(self.model.budgets.tokens)
-        begun = self.batches.now
-        for kind in {WANTED[type(block.want)]: None for block in shard.blocks}:
-            count, here = begun.get(kind), self.before.get(kind)
-            if kind not in self.asked and count and here and count != here:
-                log.warning(
-                    "%s was begun with %s tokens at once to %s; from here on it is %s, and the "
-                    "last digits of answers may differ",
-                    self.writer.folder.path,
-                    f"{count:,}",
-                    kind,
-                    f"{here:,}",
-                )
-            self.asked.add(kind)
-
-    def look(self) -> None:
-        """Say what memory that ran out has left, and keep it before the next shard is written."""
-        if not isinstance(self.model, Batching):
-            return
-        now = dict(self.model.budgets.tokens)
-        less = {kind: count for kind, count in now.items() if count < self.before[kind]}
-        for kind, count in less.items():
-            log.warning(
-                "memory ran out: to %s, %s tokens go through the model at once from here on "
-                "(before: %s)",
-                kind,
-                f"{count:,}",
-                f"{self.before[kind]:,}",
-            )
-        if less:
-            self.batches = replace(self.batches, halved={**self.batches.halved, **less})
-            self.writer.fix(self.batches)
-        self.before = now
 
 
 @runtime_checkable

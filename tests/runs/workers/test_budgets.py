@@ -26,9 +26,20 @@ from sonde.runs.workers.spec import Workers
 from sonde.runs.workers.worker import Worker
 from tests import tiny
 from tests.parity.test_memory import ERRORS, limit
-from tests.runs.test_batches import bytes_for, room, run, said, sessions, shards, stopped
+from tests.runs.test_batches import (
+    FACTS,
+    LAMA,
+    WEIGHT,
+    bytes_for,
+    room,
+    run,
+    said,
+    sessions,
+    shards,
+    stopped,
+)
 
-from .world import ask, kept
+from .world import ask, kept, threads
 
 MODELS: dict[str, Callable[..., Path]] = {"causal": tiny.llama, "masked": tiny.bert}
 
@@ -74,7 +85,7 @@ class Table:
     """Where workers sit; when so many shards are answered the run is interrupted."""
 
     def __init__(self, seats: Sequence[Seat], until: int | None = None) -> None:
-        self._seats, self._until = seats, until
+        self._seats, self._until, self.cores = seats, until, 1
 
     def start(self, number: int) -> Channel:
         return self._seats[number]
@@ -148,3 +159,16 @@ def test_a_worker_whose_memory_runs_out_halves_it_for_all_and_for_good(
     ask(sonde.model(f"hf:{folder}", device="cpu", batch_tokens=left), tmp_path / "small")
     ours, theirs = shards(out), shards(tmp_path / "small")
     assert [ours[number] for number in later] == [theirs[number] for number in later]
+
+
+def test_workers_go_on_with_the_threads_that_a_run_was_begun_with(tmp_path: Path) -> None:
+    """In passes of few rows BLAS rounds otherwise with one thread than with two."""
+    name = f"hf:{tiny.bert(tmp_path / 'model')}"
+    model = sonde.model(name, device="cpu")
+    with threads(2):
+        run(model, tmp_path / "whole")
+        stopped(model, tmp_path / "part", 2)
+    load = LoadOptions(device="cpu")
+    sonde.run(LAMA, name, FACTS, tmp_path / "part", on="local:2", load=load, shard_weight=WEIGHT)
+    assert said(tmp_path / "part")["threads"] == 2
+    assert shards(tmp_path / "part") == shards(tmp_path / "whole")

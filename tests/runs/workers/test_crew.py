@@ -53,7 +53,7 @@ class Mute:
 
 class Here:
     def __init__(self, deadly: Sequence[int]) -> None:
-        self._deadly = deadly
+        self._deadly, self.cores = deadly, 1
 
     def start(self, number: int) -> Channel:
         return Mute(self._deadly)

@@ -95,9 +95,11 @@ def test_an_error_that_is_made_from_other_words_travels_whole() -> None:
 
 
 def test_where_memory_of_one_worker_ran_out_all_go_on_with_less() -> None:
-    first = Standing(tokens={"score": 8, "fill": 8}, device="cuda", former={}, given=False)
+    first = Standing(
+        tokens={"score": 8, "fill": 8}, device="cuda", former={}, given=False, threads=0
+    )
     budgets = CrewBudgets(first, lambda measure: Batches())
-    budgets.fix({"score": 32})
+    budgets.fix({"score": 32}, 0)
     budgets.lower({"score": 16, "fill": 8})
     budgets.lower({"score": 32, "fill": 4})  # of another, that was begun before
     assert budgets.tokens == {"score": 16, "fill": 4}

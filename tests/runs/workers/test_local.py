@@ -168,6 +168,8 @@ def test_threads_are_shared_out_and_gpus_dealt_in_turn() -> None:
     assert [each["CUDA_VISIBLE_DEVICES"] for each in pairs] == ["4,5", "6,7"]
     share = max(len(os.sched_getaffinity(0)) // 3, 1)
     assert {each["OMP_NUM_THREADS"] for each in found} == {str(share)}
+    alone = [surroundings(replace(three, count=n), 0, {}, []) for n in (1, 9)]
+    assert {each["OMP_NUM_THREADS"] for each in alone} == {"1"}, "whatever their number"
     chosen = surroundings(replace(three, count=2), 0, {"OMP_NUM_THREADS": "7"}, [])
     assert chosen["OMP_NUM_THREADS"] == "7" and "CUDA_VISIBLE_DEVICES" not in chosen
     given = Workers(place="local", count=2, threads=5, gpus=0)

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,9 +71,21 @@ def tiny_model(kind: str, folder: Path) -> str:
 
 
 def ask_tiny(kind: str, model: str, out: Path, on: str = "") -> None:
-    """A run of a tiny model: tokens filled in, or options scored."""
+    """A run of a tiny model, tokens filled in or options scored; alone with a worker's threads."""
     probe = sonde.probe("lama", answer="fill" if kind == "masked" else "score")
-    sonde.run(probe, model, facts(), out, on=on, shard_weight=WEIGHTS[kind])
+    with threads(1) if not on else nullcontext():
+        sonde.run(probe, model, facts(), out, on=on, shard_weight=WEIGHTS[kind])
+
+
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """So many threads of torch in this process."""
+    import torch  # takes seconds, which most drivers do not need
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    yield
+    torch.set_num_threads(before)
 
 
 def kept(out: Path) -> dict[str, bytes]:

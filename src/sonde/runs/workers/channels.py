@@ -28,7 +28,9 @@ class Channel(Protocol):
 
 
 class Place(Protocol):
-    """Where workers are started."""
+    """Where workers are started; it has so many CPU cores."""
+
+    cores: int
 
     def start(self, number: int) -> Channel:
         """A new worker in the place of worker `number`."""

@@ -38,7 +38,7 @@ from sonde.runs.workers.messages import (
     pack,
     unpack,
 )
-from sonde.runs.workers.spec import Workers
+from sonde.runs.workers.spec import Workers, tell_idle
 
 IN_FLIGHT = 2
 """Shards that a worker has at once: the one it answers, and the one that it answers next."""
@@ -108,6 +108,7 @@ class Crew(Named):
             self.in_turns = first.chat.in_turns
         if first.batching is not None:
             self.budgets = CrewBudgets(first.batching, self._choose)
+            tell_idle(workers, first.batching.threads, place.cores)
 
     @property
     def count(self) -> int:
@@ -159,6 +160,7 @@ class Crew(Named):
         What was with a worker that was lost is given alone: who is lost then was lost at that.
         """
         tokens = self.budgets.tokens if hasattr(self, "budgets") else {}
+        threads = self.budgets.threads if hasattr(self, "budgets") else 0
         for hand in self._hands:
             while hand.ready and hand.has_room(deaths) and (found := dealing.next(hand)):
                 number, shard = found
@@ -166,7 +168,13 @@ class Crew(Named):
                     dealing.give_back(found)
                     break
                 hand.tasks[number] = shard
-                task = Task(number=number, blocks=shard.blocks, tokens=tokens, again=self._again)
+                task = Task(
+                    number=number,
+                    blocks=shard.blocks,
+                    tokens=tokens,
+                    threads=threads,
+                    again=self._again,
+                )
                 self._tell(hand, task)
         return dealing.held > 0 or any(hand.tasks for hand in self._hands)
 
@@ -287,14 +295,16 @@ class CrewBudgets:
         self._first, self._choose = first, choose
         self.tokens: Mapping[str, int] = dict(first.tokens)
         self.device, self.former, self.given = first.device, first.former, first.given
+        self.threads = first.threads
 
     def choose(self, *, measure: bool) -> Batches:
         """What fits the chip and the model, as one worker finds it."""
         return self._choose(measure)
 
-    def fix(self, tokens: Mapping[str, int]) -> None:
-        """Go on with these."""
+    def fix(self, tokens: Mapping[str, int], threads: int) -> None:
+        """Go on with these, kinds that are not named as they are; 0 leaves the threads."""
         self.tokens = {kind: tokens.get(kind, count) for kind, count in self.tokens.items()}
+        self.threads = threads or self.threads
 
     def lower(self, tokens: Mapping[str, int]) -> None:
         """Go on with fewer where a worker's memory ran out."""

@@ -35,11 +35,11 @@ def _whole(dataset: Dataset) -> Dataset:
 
 
 def _place(workers: Workers, options: LoadOptions) -> Place:
-    spread = bool(options.device_map)
+    cpu, spread = options.device == "cpu", bool(options.device_map)
     if workers.place == "ray":
         from sonde.runs.workers.ray import RayPlace
 
-        return RayPlace(workers, cpu=options.device == "cpu", spread=spread)
+        return RayPlace(workers, cpu=cpu, spread=spread)
     from sonde.runs.workers.local import LocalPlace
 
-    return LocalPlace(workers, spread=spread)
+    return LocalPlace(workers, cpu=cpu, spread=spread)

@@ -33,10 +33,11 @@ PATIENCE = 5.0
 class LocalPlace:
     """Starts processes, and hears which of them have something to say."""
 
-    def __init__(self, workers: Workers, *, spread: bool) -> None:
-        self._gpus = gpus()
+    def __init__(self, workers: Workers, *, cpu: bool, spread: bool) -> None:
+        self._gpus = [] if cpu else gpus()
         each = gpus_of_each(workers, len(self._gpus), spread=spread)
         self._workers = replace(workers, gpus=each)
+        self.cores = cores()
 
     def start(self, number: int) -> Process:
         """A new process in the place of worker `number`."""
@@ -108,8 +109,12 @@ class Process:
 def surroundings(
     workers: Workers, number: int, given: Mapping[str, str], devices: Sequence[str]
 ) -> dict[str, str]:
-    """The environment of a worker: its share of threads, unless that is set, and its GPUs."""
-    share = workers.threads or max(cores() // workers.count, 1)
+    """The environment of a worker: its threads, unless they are set, and its GPUs.
+
+    On CPUs it has one thread, however many workers there are, because the number moves last digits;
+    beside GPUs, where it does not, a share of the cores.
+    """
+    share = workers.threads or (max(cores() // workers.count, 1) if devices else 1)
     found = {**dict.fromkeys(THREADS, str(share)), **given}
     if workers.threads:
         found |= dict.fromkeys(THREADS, str(share))

@@ -42,23 +42,26 @@ class Choose:
 class Task:
     """To a worker: answer a shard, with so many tokens at once for each kind of work.
 
-    `again`: what a model behind a server is to be known again by, if anything.
+    `threads`: of a CPU that compute, 0 for those that it has. `again`: what a model behind a server
+    is to be known again by, if anything.
     """
 
     number: int
     blocks: tuple[Block, ...]
     tokens: Mapping[str, int]
+    threads: int = 0
     again: Recheck | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """A worker's token budgets, as `core.batches.TokenBudgets` has them."""
+    """A worker's token budgets, as `core.costs.TokenBudgets` has them."""
 
     tokens: Mapping[str, int]
     device: str
     former: Mapping[str, int]
     given: bool
+    threads: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

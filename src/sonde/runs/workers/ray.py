@@ -59,6 +59,7 @@ class RayPlace:
         nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
         cpus, gpus = shares(workers, nodes, cpu=cpu, spread=spread)
         log.debug("each worker has %s CPUs and %s GPUs", cpus, gpus)
+        self.cores = int(_sum(nodes, "CPU"))
         if room(nodes, cpus, gpus) < workers.count:
             self._too_small(workers, nodes, cpus, gpus)
         # two threads: one gives what the worker says, one takes what it is told
@@ -172,10 +173,11 @@ def shares(
 ) -> tuple[float, float]:
     """CPUs and GPUs of each worker: as many as the user says, or else as leave room for all.
 
-    Several GPUs are of use only to a model that is `spread`.
+    Without a GPU a worker has one CPU: the number of threads moves last digits, which are not to
+    depend on how many workers there are. Several GPUs are of use only to a model that is `spread`.
 
     >>> shares(Workers(place="ray", count=3), [{"CPU": 8.0, "GPU": 1.0}, {"CPU": 8.0}], cpu=True)
-    (4.0, 0.0)
+    (1.0, 0.0)
     >>> shares(Workers(place="ray", count=4), [{"CPU": 8.0, "GPU": 2.0}])
     (2.0, 0.5)
     >>> shares(Workers(place="ray", count=3), [{"CPU": 8.0, "GPU": 4.0}] * 2, spread=True)
@@ -187,8 +189,8 @@ def shares(
         gpus = min(1.0, int(100 * have / workers.count) / 100)
         several = range(int(have // workers.count) if spread else 0, 1, -1)
         gpus = next((float(g) for g in several if room(nodes, 0, g) >= workers.count), gpus)
-    if workers.threads is not None:
-        return float(workers.threads), gpus
+    if workers.threads is not None or not gpus:
+        return float(workers.threads or 1), gpus
     most = int(max((node.get("CPU", 0) for node in nodes), default=1))
     fitting = (c for c in range(most, 0, -1) if room(nodes, c, gpus) >= workers.count)
     return float(next(fitting, 1)), gpus

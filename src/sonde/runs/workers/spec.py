@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, cast
 
 from sonde.core.errors import UsageError
+
+log = logging.getLogger(__name__)
 
 Place = Literal["local", "ray"]
 
@@ -27,10 +30,10 @@ ADVICE = (
 class Workers:
     """Where workers are and how many.
 
-    `threads`: how many CPU threads each computes with (None: its share of them). `gpus`: how many
-    GPUs each has (None: one, where there are any; its share, where a model is spread over several).
-    `address`: of a Ray cluster that runs already; without one, that of RAY_ADDRESS, or else a
-    cluster of this machine alone is started.
+    `threads`: how many CPU threads each computes with (None: one; where it has a GPU, its share of
+    them). `gpus`: how many GPUs each has (None: one, where there are any; its share, where a model
+    is spread over several). `address`: of a Ray cluster that runs already; without one, that of
+    RAY_ADDRESS, or else a cluster of this machine alone is started.
     """
 
     place: Place
@@ -77,6 +80,22 @@ def _checked(text: str, place: Place, count: int, settings: Mapping[str, str]) -
     threads = int(settings["threads"]) if "threads" in settings else None
     address = settings.get("address", "")
     return Workers(place=place, count=count, threads=threads, gpus=gpus, address=address)
+
+
+def tell_idle(workers: Workers, threads: int, cores: int) -> None:
+    """Say so where workers that compute on a CPU leave most cores with nothing to do."""
+    if workers.threads is None and 0 < 2 * threads * workers.count <= cores:
+        log.warning(
+            "%s: %d threads compute in all, and there are %d cores; %s:%d uses all, and so does "
+            "%s,threads=%d",
+            workers,
+            threads * workers.count,
+            cores,
+            workers.place,
+            cores,
+            workers,
+            cores // workers.count,
+        )
 
 
 def dealt_devices(devices: Sequence[str], worker: int, each: int) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ class Worker:
         self._inbox, self._send, self._lock = inbox, send, Lock()
         self._coming: deque[Any] = deque()
         self._model: Model | None = None
-        self._fixed: Mapping[str, int] = {}
+        self._fixed: tuple[Mapping[str, int], int] = ({}, 0)
         self._again: Recheck | None = None
         self._told = 0.0
 
@@ -117,9 +117,10 @@ class Worker:
             behind.do(kept, lambda _: None)  # while the next one is answered
 
     def _answer(self, task: Task) -> Answering:
-        if isinstance(self.model, Batching) and task.tokens != self._fixed:
-            self.model.budgets.fix(task.tokens)
-            self._fixed = task.tokens
+        fixed = task.tokens, task.threads
+        if isinstance(self.model, Batching) and fixed != self._fixed:
+            self.model.budgets.fix(*fixed)
+            self._fixed = fixed
         if isinstance(self.model, Rechecks) and task.again != self._again:
             self.model.recheck(task.again)
             self._again = task.again
@@ -190,6 +191,7 @@ def _ready(model: Model) -> Ready:
             device=found.device,
             former=dict(found.former),
             given=found.given,
+            threads=found.threads,
         )
     return Ready(
         identity=model.identity,

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from sonde.core.answers import CLOSED, OPENED
 from sonde.core.prompts import Prompt
 from sonde.engine.batching import Budget
-from sonde.engine.endings import CLOSED, OPENED, End, Endings
+from sonde.engine.endings import End, Endings
 from sonde.engine.row_schedule import write_row_passes
 from sonde.engine.schedule import Pass, Passes
 from sonde.engine.token_texts import TokenTexts

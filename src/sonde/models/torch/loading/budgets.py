@@ -158,10 +158,17 @@ class Budgets:
         """How many tokens go through at once as it stands."""
         return {kind: budget.tokens for kind, budget in self._each.items()}
 
-    def fix(self, tokens: Mapping[str, int]) -> None:
-        """Go on with these."""
+    @property
+    def threads(self) -> int:
+        """Threads that compute on a CPU as it stands; 0 on a GPU."""
+        return torch.get_num_threads() if self.device == "cpu" else 0
+
+    def fix(self, tokens: Mapping[str, int], threads: int) -> None:
+        """Go on with these, kinds that are not named as they are; 0 leaves the threads."""
         for kind, budget in self._each.items():
             budget.tokens = tokens.get(kind, budget.tokens)
+        if threads and threads != self.threads != 0:
+            torch.set_num_threads(threads)
 
     def usual(self) -> dict[Ability, int]:
         """What fits the chip and the model, without a measurement."""
@@ -184,7 +191,9 @@ class Budgets:
             tokens = self.usual()
         shards = min(power_below(tokens["score"] / SHARD), self.largest)
         named = {str(kind): count for kind, count in tokens.items()}
-        return Batches(tokens=named, chosen=chosen, device=self.device, shards=shards)
+        return Batches(
+            tokens=named, chosen=chosen, device=self.device, shards=shards, threads=self.threads
+        )
 
     def _within(self, tokens: Mapping[Ability, int]) -> dict[Ability, int]:
         free = free_bytes(self.model.device)
