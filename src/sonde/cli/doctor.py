@@ -43,8 +43,9 @@ from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts,
 from sonde.models.load import check, examiner
 from sonde.probes import PROBES
 from sonde.reporting.render.terminal_text import line
+from sonde.runs import certifying
 from sonde.runs.certificates import file_named, keep
-from sonde.runs.certifying import as_reference, ask, compare, fixed_facts
+from sonde.runs.certifying import as_reference, ask, compare
 from sonde.runs.refusals import refuse_unworded
 
 STYLES: dict[Verdict, str] = {
@@ -149,7 +150,7 @@ def _beside(asked: Replies, wanted: AgainstOptions, load: AnswerOptions) -> Cert
 
 def _fixed(model: Model) -> list[Prompt]:
     """The prompts that half precision and float32 are compared on: the same for every dataset."""
-    fixed = fixed_prompts(PROBES["lama"](), fixed_facts(), abilities(model))
+    fixed = fixed_prompts(PROBES["lama"](), certifying.fixed_facts(), abilities(model))
     return prompts_as_given(model, fixed)
 
 
