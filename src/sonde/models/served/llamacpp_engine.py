@@ -2,7 +2,7 @@
 
 Its sums depend on how many tokens are computed together, and where activations are quantised, or
 weights are in half precision, the last bit of a sum moves answers by tenths of a nat. So tokens go
-one at a time, unless settings say otherwise: numbers are then their text's own, to the last bit.
+one at a time, unless settings say otherwise: numbers are then their text's own.
 """
 
 from __future__ import annotations
