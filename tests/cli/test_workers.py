@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -77,6 +78,17 @@ def test_what_names_no_workers_is_refused_before_anything_is_opened(
 def test_ray_that_is_not_installed_is_named_with_the_command(sonde: Sonde, tmp_path: Path) -> None:
     done = sonde("run", *ASKED, "--on", "ray:2", "-o", tmp_path / "out")
     done.refused(4, "--on ray:2 needs ray", "pip install 'sonde[ray]'")
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_that_cannot_be_imported_leaves_a_sentence(
+    sonde: Sonde, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ray.py").write_text("import no_such_part_of_ray")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "ray", raising=False)
+    done = sonde("run", *ASKED, "--on", "ray:2", "-o", tmp_path / "out")
+    done.refused(6, "Ray is installed but cannot be imported", "no_such_part_of_ray", "local:N")
     assert not (tmp_path / "out").exists()
 
 

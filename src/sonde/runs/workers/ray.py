@@ -49,10 +49,7 @@ class RayPlace:
     """Starts actors, and hears which of them have something to say."""
 
     def __init__(self, workers: Workers, *, cpu: bool, spread: bool) -> None:
-        needs_extra("ray", f"--on {workers}", "ray")
-        import ray
-
-        self._ray = ray
+        self._ray = ray = _imported(workers)
         self._ours = not ray.is_initialized()
         if self._ours:
             _connect(ray, workers)
@@ -215,6 +212,18 @@ def _sum(nodes: Sequence[Resources], kind: str) -> float:
 
 def _address(workers: Workers) -> str:
     return workers.address or os.environ.get("RAY_ADDRESS", "")
+
+
+def _imported(workers: Workers) -> Any:
+    needs_extra("ray", f"--on {workers}", "ray")
+    try:
+        import ray
+    except ImportError as error:  # a part of it, or something that it needs
+        raise WorkerError(
+            f"Ray is installed but cannot be imported ({_line(error)}); install it again with all "
+            "that it needs (pip install 'sonde[ray]'), or use local:N, which needs no Ray"
+        ) from error
+    return ray
 
 
 def _connect(ray: Any, workers: Workers) -> None:
