@@ -9,7 +9,7 @@ import numpy as np
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate, Estimates, Metric, Report, Table
 from sonde.core.scores import Normalise
-from sonde.core.words import against_control
+from sonde.core.words import against_control, counted
 from sonde.metrics.estimates import FACTS, RELATIONS, ByFact, Resampled
 from sonde.metrics.judged import Judged, around
 from sonde.probes.bear.judge import Outcomes
@@ -151,9 +151,9 @@ def _summary(estimates: Estimates, judged: Judged) -> str:
         return "No sentence was asked: no relation has a template."
     facts = len(np.unique(judged.grid.pair))
     return (
-        f"The likeliest sentence has the right answer {value:.1%} of the time ({facts:,} facts, "
-        f"{len(judged.grid):,} sentences with a gap); always answering the commonest object gives "
-        f"{control:.1%}."
+        f"The likeliest sentence has the right answer {value:.1%} of the time "
+        f"({counted(facts, 'fact', 'facts')}, {len(judged.grid):,} sentences with a gap); "
+        f"always answering the commonest object gives {control:.1%}."
     )
 
 

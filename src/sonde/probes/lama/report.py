@@ -9,7 +9,7 @@ import numpy as np
 
 from sonde.core.facts import Dataset, Relation
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Report, Table
-from sonde.core.words import against_control
+from sonde.core.words import against_control, counted
 from sonde.metrics.estimates import FACTS, RELATIONS, ByFact
 from sonde.probes.lama.judge import Outcomes, Shown
 from sonde.reporting.build.figures import dots_by_relation
@@ -129,8 +129,9 @@ def _summary(estimates: Estimates, outcomes: Outcomes, own: bool) -> str:
         if own
         else "answering the commonest object"
     )
+    asked = counted(facts, "fact", "facts")
     return (
-        f"The first answer is right for {value:.1%} of facts{over} ({facts:,} facts); "
+        f"The first answer is right for {value:.1%} of facts{over} ({asked}); "
         f"always {always} gives {control:.1%}."
     )
 

@@ -141,8 +141,8 @@ def _summary(choices: Choices) -> str:
     options = " to ".join(map(str, dict.fromkeys((offered[0], offered[-1]))))
     return (
         f"The right option is the likeliest for {value:.1%} of facts{over} "
-        f"({counts['facts']:,} facts, {options} options each); always choosing the commonest "
-        f"object gives {control:.1%}."
+        f"({counted(counts['facts'], 'fact', 'facts')}, {options} options each); always choosing "
+        f"the commonest object gives {control:.1%}."
     )
 
 
