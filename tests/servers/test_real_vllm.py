@@ -62,7 +62,8 @@ def folder(here: Any) -> str:
 
 @pytest.fixture(scope="module")
 def there(folder: str) -> Iterator[Any]:
-    serving = pytest.importorskip("benchmarks.served").serving
+    from benchmarks.served import serving  # it brings much with it
+
     with serving(folder, 32, python=PYTHON) as url:
         yield load(f"server:{url}", LoadOptions(tokenizer=folder, bos="never"))
 
