@@ -13,7 +13,7 @@ from sonde.core.errors import PromptTooLong, UsageError
 from sonde.runs.workers.crew import CrewBudgets
 from sonde.runs.workers.dealing import STRETCH, Dealing
 from sonde.runs.workers.messages import Failed, Standing, pack, unpack
-from sonde.runs.workers.spec import Workers, parse_workers
+from sonde.runs.workers.spec import Workers, parse_workers, tell_idle
 
 
 @given(st.integers(0, 60), st.lists(st.tuples(st.integers(0, 3), st.booleans()), max_size=200))
@@ -103,3 +103,24 @@ def test_where_memory_of_one_worker_ran_out_all_go_on_with_less() -> None:
     budgets.lower({"score": 16, "fill": 8})
     budgets.lower({"score": 32, "fill": 4})  # of another, that was begun before
     assert budgets.tokens == {"score": 16, "fill": 4}
+
+
+@pytest.mark.parametrize(
+    ("workers", "threads", "told"),
+    [
+        (
+            Workers(place="local", count=1),
+            1,
+            "local:1 computes with 1 thread in all, and there",
+        ),
+        (Workers(place="ray", count=4), 1, "ray:8 uses all of them, and so does ray:4,threads=2"),
+        (Workers(place="local", count=5), 1, ""),
+        (Workers(place="local", count=2, threads=1), 1, ""),
+        (Workers(place="local", count=2), 0, ""),  # on GPUs, or a model that has none of its own
+    ],
+)
+def test_cores_that_would_have_nothing_to_do_are_told(
+    workers: Workers, threads: int, told: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    tell_idle(workers, threads, 8)
+    assert told in caplog.text and bool(told) is bool(caplog.text)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Literal, cast
 
 from sonde.core.errors import UsageError
+from sonde.core.words import counted
 
 log = logging.getLogger(__name__)
 
@@ -86,10 +87,10 @@ def tell_idle(workers: Workers, threads: int, cores: int) -> None:
     """Say so where workers that compute on a CPU leave most cores with nothing to do."""
     if workers.threads is None and 0 < 2 * threads * workers.count <= cores:
         log.warning(
-            "%s: %d threads compute in all, and there are %d cores; %s:%d uses all, and so does "
-            "%s,threads=%d",
+            "%s computes with %s in all, and there are %d cores; %s:%d uses all of them, and so "
+            "does %s,threads=%d",
             workers,
-            threads * workers.count,
+            counted(threads * workers.count, "thread", "threads"),
             cores,
             workers.place,
             cores,
