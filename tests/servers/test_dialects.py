@@ -22,7 +22,6 @@ from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
 from sonde.runs.shards import answer
 from sonde.testing import check_model
-from tests import tiny as worlds
 from tests.servers.agreement import DRAWN, SCORED, TRACED, WRITTEN, assert_agrees, write
 from tests.servers.answering import Answering, Face
 from tests.servers.direct import Direct
@@ -35,11 +34,6 @@ FACES: Mapping[str, Callable[[Answering], Face]] = {
     "vllm": VllmFace,
 }
 """A server of each dialect."""
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.gpt2(tmp_path_factory.mktemp("served"))
 
 
 @pytest.fixture(scope="module")

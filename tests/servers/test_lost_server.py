@@ -36,11 +36,6 @@ WEIGHT = 64
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.gpt2(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     return open_dataset(many_shards(tmp_path_factory.mktemp("data") / "d", facts=12, objects=16))
 

@@ -16,20 +16,9 @@ import sonde
 from sonde.core.errors import EndpointError, UsageError
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from tests import tiny as worlds
 from tests.data.loopback import Reply
 from tests.servers.answering import Answering, Face, refusal, serving
 from tests.tiny import score
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.gpt2(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="module")
-def answering(folder: Path) -> Answering:
-    return Answering(folder, 64)
 
 
 @contextmanager

@@ -40,16 +40,6 @@ from tests.tiny import score
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.gpt2(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="module")
-def answering(folder: Path) -> Answering:
-    return Answering(folder, 64)
-
-
-@pytest.fixture(scope="module")
 def here(folder: Path) -> CausalModel:
     return CausalModel(load_folder("hf:here", folder, LoadOptions(device="cpu"), weights="w"))
 

@@ -21,19 +21,9 @@ from tests.servers.vllm_face import VllmFace
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.gpt2(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="module")
 def renumbered(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The same tokens under other numbers."""
     return worlds.renumbered(worlds.gpt2(tmp_path_factory.mktemp("renumbered")))
-
-
-@pytest.fixture(scope="module")
-def answering(folder: Path) -> Answering:
-    return Answering(folder, 64)
 
 
 def proxied(path: str, body: Body, reply: Reply) -> Reply:

@@ -14,22 +14,11 @@ import pytest
 from sonde.models.options import LoadOptions
 from sonde.models.served.tokens import LocalTokens, read_tokens
 from sonde.models.served.trials import find
-from tests import tiny as worlds
 from tests.data.loopback import Reply
 from tests.servers.answering import Answering, Body, Face
 from tests.servers.direct import Direct
 
 Logps = list[Any]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return worlds.gpt2(tmp_path_factory.mktemp("served"))
-
-
-@pytest.fixture(scope="module")
-def answering(folder: Path) -> Answering:
-    return Answering(folder, 64)
 
 
 @pytest.fixture(scope="module")

@@ -35,7 +35,7 @@ def settled(writer: Writer, model: Model, work: int) -> Batches:
 
 
 def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
-    """What goes through the model at once in a run, and how many threads compute it.
+    """What goes through the model at once in a run, and how many threads are to compute it.
 
     `found`: what the manifest says, which holds if it says anything. `begun`: whether there are
     shards; a version that kept nothing in the manifest has made them as it always did. A number
@@ -51,29 +51,32 @@ def settle(model: Model, found: Batches, *, begun: bool, work: int) -> Batches:
         batches = Batches(tokens=dict(budgets.former), device=budgets.device)
     else:
         batches = budgets.choose(measure=work >= LARGE)
-    elsewhere = batches.tokens and batches.device != budgets.device
-    tokens = budgets.choose(measure=False).tokens if elsewhere else batches.now
-    threads = 0 if elsewhere else batches.threads
-    if 0 < threads < budgets.threads:
-        log.warning(
-            "the run was begun with %s on a CPU and goes on so, though there could be %d: other "
-            "threads would change last digits",
-            counted(threads, "thread", "threads"),
-            budgets.threads,
-        )
-    budgets.fix({} if budgets.given else tokens, threads)
+    if not budgets.given:
+        elsewhere = batches.tokens and batches.device != budgets.device
+        budgets.fix(budgets.choose(measure=False).tokens if elsewhere else batches.now, 0)
     return batches
 
 
 @contextmanager
-def threads_kept(model: Model) -> Iterator[None]:
-    """Give back the threads that a model had, whatever a run took."""
-    own = model.budgets.threads if isinstance(model, Batching) else 0
+def computing(model: Model, batches: Batches) -> Iterator[None]:
+    """Compute with the threads of a run, if it was begun on a CPU; then as before."""
+    if not isinstance(model, Batching):
+        yield
+        return
+    budgets, own = model.budgets, model.budgets.threads
+    threads = batches.threads if batches.device == budgets.device else 0
+    if 0 < threads < own:
+        log.warning(
+            "the run was begun with %s on a CPU and goes on so, though there could be %d: other "
+            "threads would change last digits",
+            counted(threads, "thread", "threads"),
+            own,
+        )
+    budgets.fix({}, threads)
     try:
         yield
     finally:
-        if isinstance(model, Batching):
-            model.budgets.fix({}, own)
+        budgets.fix({}, own)
 
 
 @dataclass(slots=True, kw_only=True)

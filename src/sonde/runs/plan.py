@@ -19,7 +19,7 @@ from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset
 from sonde.core.progress import advance, begin
 from sonde.core.prompts import Prompt, Prompts, Score, put
-from sonde.runs.batches import settle
+from sonde.runs.batches import computing, settle
 from sonde.runs.refusals import fitting, refuse_unasked, suited
 from sonde.runs.run import default_folder, describe
 from sonde.runs.shards import OPTION, SHARD_WEIGHT, answer, asked, shards, weights
@@ -159,7 +159,10 @@ def plan(
         return scheme
     begin("measuring the speed")
     work = scheme.work
-    pace = measure(lambda ps: list(answer(model, ps)), meter(model), counted.pool, work, seconds)
+    with computing(model, batches):
+        pace = measure(
+            lambda ps: list(answer(model, ps)), meter(model), counted.pool, work, seconds
+        )
     return replace(scheme, pace=pace, time=_time(pace, work, asking))
 
 

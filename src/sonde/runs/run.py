@@ -35,7 +35,7 @@ from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
 from sonde.probes import PROBES
 from sonde.runs import certificates
-from sonde.runs.batches import Watch, settled, threads_kept
+from sonde.runs.batches import Watch, computing, settled
 from sonde.runs.forms import with_form
 from sonde.runs.overviews import described, overview
 from sonde.runs.refusals import fitting, refuse_unasked, suited
@@ -291,12 +291,11 @@ def _run(
     with (
         folder.writing(manifest) as writer,
         certificates.attached(writer, model, certificate),
-        threads_kept(model),
     ):
         batches = settled(writer, model, much)
         cut = shards(blocks or asked(probe, model, dataset), shard_weight * batches.shards)
         watch = Watch(writer=writer, model=model, batches=batches)
-        with fitting(probe, model, dataset), Behind() as behind:
+        with fitting(probe, model, dataset), computing(model, batches), Behind() as behind:
             behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
             fill_folder(watch, behind, cut, effort)
     whole = replace(folder.manifest(), probe=manifest.probe)

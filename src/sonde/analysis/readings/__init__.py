@@ -234,6 +234,9 @@ def _with(report: Report, found: Reading) -> Report:
 
 ADVICE = "The model has a chat template: ask it in turns, with --chat always."
 
+THOUGHT: Mapping[Kind, str] = {"generated": "written", "sampled": "drawn"}
+"""Answers before which a model may have thought, and what they are called."""
+
 
 def advise_chat(
     report: Report, model: Mapping[str, Any], answers: Callable[[], Iterable[Answers]]
@@ -274,9 +277,6 @@ def endless_thoughts(answers: Iterable[Answers], room: int) -> str:
         f"Thoughts do not end in {said}, so that no answer follows them; --chat-thinking {advice} "
         "may give them the room that they need."
     )
-
-
-THOUGHT: Mapping[Kind, str] = {"generated": "written", "sampled": "drawn"}
 
 
 def thoughts_of(answer: Generated | Sampled) -> Sequence[str]:
