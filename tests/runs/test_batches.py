@@ -289,3 +289,14 @@ def test_a_run_goes_on_with_the_threads_that_it_was_begun_with(
     assert shards(tmp_path / "part") == shards(tmp_path / "whole")
     told = f"begun with {begun} thread on a CPU and goes on so, though there could be {after}"
     assert (told in caplog.text) is (begun < after)
+
+
+def test_a_plan_is_measured_with_the_threads_of_its_run_and_gives_them_back(tmp_path: Path) -> None:
+    model = sonde.model(f"hf:{tiny.bert(tmp_path / 'model')}", device="cpu")
+    with threads(1):
+        stopped(model, tmp_path / "part", 2)
+    noting = Noting(model)
+    with threads(2):
+        plan(LAMA, noting, FACTS, tmp_path / "part", shard_weight=WEIGHT)
+        assert torch.get_num_threads() == 2
+    assert noting.threads == {1}
