@@ -70,6 +70,24 @@ def test_objects_are_right_while_dates_that_follow_have_the_same(tmp_path: Path)
     assert [e.name for e in found["Q1_P54_2012"].objects] == ["Blues", "Greens"]
 
 
+def test_a_date_without_a_row_ends_a_validity(tmp_path: Path) -> None:
+    years = [row("Ann plays for _X_.", "Q1", "P54", year, "Reds") for year in ("2010", "2018")]
+    others = [row("Bob plays for _X_.", "Q2", "P54", str(year), "Reds") for year in (2010, 2011)]
+    quarters = [
+        row("Cy plays for _X_.", "Q3", "P54", date, "Reds") for date in ("2019-Q4", "2020-Q1")
+    ]
+    late = [row("Cy plays for _X_.", "Q3", "P54", "2020-Q3", "Reds")]
+    spans = {
+        id: (fact.valid_from, fact.valid_to)
+        for id, fact in facts(written(tmp_path, [*years, *others, *quarters, *late])).items()
+    }
+    assert spans["Q1_P54_2010"] == ("2010", "2010")
+    assert spans["Q1_P54_2018"] == ("2018", "2018")
+    assert spans["Q2_P54_2010"] == spans["Q2_P54_2011"] == ("2010", "2011")
+    assert spans["Q3_P54_2019-Q4"] == spans["Q3_P54_2020-Q1"] == ("2019-10", "2020-03")
+    assert spans["Q3_P54_2020-Q3"] == ("2020-07", "2020-09")
+
+
 def test_quarters_are_their_months(tmp_path: Path) -> None:
     rows = [
         row("Ann plays for _X_.", "Q1", "P54", "2019-Q2", "Reds"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from datetime import date
 
 FORM = "YYYY, YYYY-MM or YYYY-MM-DD"
@@ -40,3 +41,15 @@ def holds(date: str, valid_from: str, valid_to: str) -> bool:
     (True, False, True)
     """
     return in_order(valid_from, date) and in_order(date, valid_to)
+
+
+def adjacent(earlier: str, later: str) -> bool:
+    """Whether no day lies between the end of one date and the begin of another.
+
+    >>> adjacent("2010", "2011"), adjacent("2010", "2018"), adjacent("2019-06", "2019-07")
+    (True, False, True)
+    """
+    year, month, day = (*map(int, earlier.split("-")), 0, 0)[:3]
+    end = date(year, month or 12, day or monthrange(year, month or 12)[1])
+    start = date.fromisoformat(later + "-01-01"[len(later) - 4 :] if len(later) < 10 else later)
+    return (start - end).days <= 1

@@ -4,21 +4,22 @@
                                           "date": "2010", "relation": "P54",
                                           "answer": [{"wikidata_id", "name"}, …]}
 
-Dynamic-TempLAMA has quarters (2019-Q2), which become their first month, 2019-04. A row is a fact;
-its objects are right from the first to the last of the subject's dates that follow each other and
-have the same answers. Rows do not say what a subject is called: the words that all queries of a
-relation begin and end with are its template, and what is left of a query is the name.
+Dynamic-TempLAMA has quarters (2019-Q2), which become their first month, 2019-04. A row is a fact.
+Its objects are valid from the first to the last of the subject's consecutive dates that have the
+same answers; a year or quarter without a row ends a validity. Rows do not say what a subject is
+called: the words that all queries of a relation begin and end with are its template, and what is
+left of a query is the name.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from itertools import groupby, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
-from sonde.core.dates import FORM, is_date
+from sonde.core.dates import FORM, adjacent, is_date
 from sonde.core.errors import DataError
 from sonde.core.facts import (
     ANSWER_SLOT,
@@ -176,10 +177,17 @@ def _facts(rows: Sequence[Asked], names: dict[str, str]) -> list[Fact]:
     """The facts of a relation, in the order of its rows, with how long their objects are right."""
     valid: dict[str, tuple[str, str]] = {}
     ordered = sorted(rows, key=lambda row: (row.subject, row.first))
-    for _, same in groupby(ordered, lambda row: (row.subject, {e.id for e in row.objects})):
-        run = list(same)
-        valid |= dict.fromkeys((row.id for row in run), (run[0].first, run[-1].last))
+    run: list[Asked] = []
+    for row in ordered:
+        run = [*run, row] if run and _continues(run[-1], row) else [row]
+        valid |= dict.fromkeys((each.id for each in run), (run[0].first, run[-1].last))
     return [_fact(row, names[row.query], *valid[row.id]) for row in rows]
+
+
+def _continues(earlier: Asked, later: Asked) -> bool:
+    """Whether two rows of one subject have the same answers, and no time lies between them."""
+    same = {e.id for e in earlier.objects} == {e.id for e in later.objects}
+    return earlier.subject == later.subject and same and adjacent(earlier.last, later.first)
 
 
 def _fact(row: Asked, name: str, start: str, stop: str) -> Fact:
