@@ -107,6 +107,19 @@ def test_facts_that_one_run_lacks_are_left_out_of_all() -> None:
         in_common([run("wide", wide), run("stranger", stranger)])
 
 
+def test_abstentions_stay_with_their_facts_when_runs_share_only_some() -> None:
+    wide = monitored(1, (4, 3))
+    silent = tuple(np.arange(len(said)) == c for c, said in enumerate(wide.said))
+    shifted = replace(monitored(2, (4,)), facts=wide.facts[3:], relation=np.array([0, 1, 1, 1]),
+                      relations=wide.relations, frames=wide.frames)  # fmt: skip
+    shared = in_common([run("wide", replace(wide, abstained=silent)), run("shifted", shifted)])
+    chosen = shared.monitored[0]
+    assert len(chosen.abstained) == len(chosen.facts) == 4
+    for each, own in zip(chosen.facts, chosen.abstained, strict=True):
+        assert own.tolist() == silent[wide.facts.index(each)].tolist()
+    assert shared.monitored[1].abstained == ()
+
+
 def test_relations_may_stand_in_another_order_in_another_run() -> None:
     known = monitored(1, (4, 3))
     turned = replace(

@@ -145,13 +145,16 @@ def in_common(runs: Sequence[Compared]) -> Common:
     )
 
 
+OF_FACTS = ("facts", "anchor", "framed", "misled", "wrong", "said", "right")
+
+
 def _chosen(run: Monitored, places: Sequence[int], order: Sequence[Relation]) -> Monitored:
     """Some facts in the order given, under the numbers of these relations."""
     ids = [relation.id for relation in run.relations]
     numbers = {relation.id: i for i, relation in enumerate(order)}
     kept: dict[str, Any] = {
         name: tuple(getattr(run, name)[c] for c in places)
-        for name in ("facts", "anchor", "framed", "misled", "wrong", "said", "right")
+        for name in (*OF_FACTS, *(["abstained"] if run.abstained else []))
     }
     return replace(
         run,
