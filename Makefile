@@ -1,6 +1,7 @@
 # make demo      probe a real language model on the bundled facts and write a report
 # make test      run every test but the slow ones
 # make check     everything a reviewer would do: format, lint, types, architecture, tests, docs
+# make reference every command's help and every metric, in build/reference.md
 # make bench-env the environment of benchmarks/
 # make install   the environment with everything in it
 
@@ -10,7 +11,7 @@ BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
 PIP    := $(BIN)/pip --disable-pip-version-check -qq install -c constraints.txt
 
-.PHONY: demo install test slow ray check format browser bench-env clean
+.PHONY: demo install test slow ray check format browser reference bench-env clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/sonde demo
@@ -38,6 +39,9 @@ check: $(VENV)/.everything browser
 format: $(VENV)/.everything
 	$(BIN)/ruff format src tests benchmarks
 	$(BIN)/ruff check --fix src tests benchmarks
+
+reference: $(VENV)/.everything
+	@COLUMNS=80 $(BIN)/python docs/reference.py
 
 # The browser test drives Debian's Chromium and is skipped, saying so, where there is none.
 browser:

@@ -11,7 +11,7 @@ from sonde.analysis.learning.report import learning_report
 from sonde.core.reports import Bars, Curves, DotPlot, Report, Strip
 from tests.analysis.lessons import lesson, method, world, worlds
 from tests.analysis.world import table
-from tests.docs.pages import DOCS, first_cells
+from tests.docs.pages import DOCS
 
 N = 40
 OBJECTS = [["b"] * N, ["c", "d"]]
@@ -140,25 +140,3 @@ def test_any_runs_make_a_report(found: Learning) -> None:
     report = learning_report(found, "lama")
     for shown in report.tables:
         assert all(len(row) == len(shown.columns) for row in shown.rows), shown.id
-
-
-def test_the_page_names_every_estimate_and_every_count() -> None:
-    places = {
-        "RUN": "(manual|opti|nb)",
-        "RELATION": "(R0|R1)",
-        "TYPE": "(1-1|N-1|N-M)",
-        "SUBSET": "(easy|hard)",
-        "PART": "(easy|hard|majority|other)",
-        "OVER": "(mean_over_relations|mean_over_facts)",
-    }
-    patterns = []
-    for name in first_cells(PAGE, "Names of the numbers"):
-        made = re.escape(name)
-        for word, place in places.items():
-            made = made.replace(word, place)
-        patterns.append(made)
-    for name in [*REPORT.estimates, *REPORT.counts]:
-        assert any(re.fullmatch(pattern, name) for pattern in patterns), name
-    for pattern in patterns:
-        everything = [*REPORT.estimates, *REPORT.counts]
-        assert any(re.fullmatch(pattern, name) for name in everything), pattern

@@ -7,16 +7,7 @@ A comment on the line before a fenced block says what the block is:
     <!-- run: peft -->      the same, where peft is installed (or xllamacpp)
     <!-- run: server -->    the same, where a server is at http://127.0.0.1:8000, its model in tiny/
     <!-- run: exit 5 -->    the same, and each command ends with that exit code
-    <!-- help: data ls -->  what `sonde data ls --help` prints
     <!-- file: a/b.txt -->  a file that the page's commands find under that name
-
-and one before a table that it is made from the metrics of a module (all, or a tuple of them):
-
-    <!-- metrics: sonde.probes.lama.report -->
-    <!-- metrics: sonde.probes.belief.report:BY_RELATION -->
-
-`<!-- uses -->` stands before the table of which probe uses which field of a dataset, and
-`<!-- crossed: run belief … -->` before that of the files which a command passes through.
 
 A line `…` in what is printed stands for lines left out. Knows nothing of sonde.
 """
@@ -36,16 +27,6 @@ LEFT_OUT = "…"
 FENCE = re.compile(
     r"(?:^<!-- (?P<mark>[^\n]*?) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$",
     re.MULTILINE | re.DOTALL,
-)
-METRICS = re.compile(
-    r"^<!-- metrics: (?P<module>[\w.]+):?(?P<name>\w*) -->\n(?P<table>(?:\|[^\n]*\n)*)",
-    re.MULTILINE,
-)
-
-
-USES = re.compile(r"^<!-- uses -->\n(?P<table>(?:\|[^\n]*\n)*)", re.MULTILINE)
-CROSSED = re.compile(
-    r"^<!-- crossed: (?P<words>[^\n]*) -->\n(?P<table>(?:\|[^\n]*\n)*)", re.MULTILINE
 )
 
 

@@ -8,23 +8,18 @@ import os
 import shlex
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from re import Match
 from typing import Any
 
 from sonde.cli.main import main
 from sonde.cli.verbs import app
-from sonde.reporting.catalogue import documented
 
-from . import uses
-from .pages import ROOT, Block, Command, blocks, commands
+from .pages import Block, Command, blocks, commands
 
 ADDRESS = "http://127.0.0.1:8000"
 """Where pages have a server."""
@@ -71,32 +66,6 @@ def python(text: str, folder: Path) -> Outcome:
 def help_text(words: str) -> str:
     """What `sonde WORDS --help` prints in 80 columns."""
     return sonde([*words.split(), "--help"], Path.cwd()).printed.strip() + "\n"
-
-
-def metrics_table(found: Match[str]) -> str:
-    """The mark of a table of metrics and the table, as the catalogue has it now."""
-    metrics = getattr(import_module(found["module"]), found["name"] or "METRICS")
-    mark = found[0].partition("\n")[0]
-    return "".join(f"{line}\n" for line in (mark, *documented(metrics)))
-
-
-def uses_table(found: Match[str]) -> str:
-    """The mark of the table of fields that probes use and the table, as is found out now."""
-    mark = found[0].partition("\n")[0]
-    return "".join(f"{line}\n" for line in (mark, *uses.table()))
-
-
-def crossed_table(found: Match[str]) -> str:
-    """The mark of the table of files that a command passes through and the table, as it is now.
-
-    In a process of its own: what was done before in this one is not done again.
-    """
-    command = [sys.executable, "-m", "tests.docs.crossed", *shlex.split(found["words"])]
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [*command, "-o", folder], cwd=ROOT, capture_output=True, text=True, check=True
-        )
-    return f"<!-- crossed: {found['words']} -->\n{done.stdout}"
 
 
 def played(page: Path, folder: Path) -> Iterator[tuple[Block, Command | None, Outcome]]:

@@ -1,8 +1,7 @@
-"""Write what the program prints now into the documentation: `python -m tests.docs.refresh`.
+"""Record what the program prints now on the pages: `python -m tests.docs.refresh [PAGE.md …]`.
 
-Help texts, tables that are made, and what commands marked `<!-- run -->` print, are replaced. What
-is shown in part (with a line `…`) or comes from a real model is left alone and named where it no
-longer holds. Pages can be named: `python -m tests.docs.refresh belief.md report.md`.
+The output of commands marked `<!-- run -->` is replaced. Output shown in part (with a line `…`) or
+from a real model is not changed, but named when it no longer holds.
 """
 
 from __future__ import annotations
@@ -11,10 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .pages import CROSSED, LEFT_OUT, METRICS, PAGES, USES, Block, agrees, blocks, commands, plain
-from .program import crossed_table, help_text, metrics_table, played, uses_table
-
-TABLES = ((USES, uses_table), (METRICS, metrics_table), (CROSSED, crossed_table))
+from .pages import LEFT_OUT, PAGES, Block, agrees, blocks, commands, plain
+from .program import played
 
 
 def refreshed(page: Path) -> tuple[str, list[str]]:
@@ -27,14 +24,10 @@ def refreshed(page: Path) -> tuple[str, list[str]]:
     text = page.read_text(encoding="utf-8")
     complaints: list[str] = []
     for block in reversed(blocks(page)):
-        if block.kind == "help":
-            text = text[: block.start] + help_text(block.rest) + text[block.stop :]
-        elif block.kind == "run" and block.start in printed and block.rest != "smollm2":
+        if block.kind == "run" and block.start in printed and block.rest != "smollm2":
             new, wrong = _console(block, printed[block.start])
             text = text[: block.start] + new + text[block.stop :]
             complaints += wrong
-    for pattern, table in TABLES:
-        text = pattern.sub(table, text)
     return text, complaints
 
 

@@ -29,7 +29,6 @@ from tests.worlds import dataset_of, fact, relation, template
 from . import program
 from .pages import DOCS, first_cells, rows, section
 
-LAMA = DOCS / "probe-lama.md"
 RUN = DOCS / "run-format.md"
 DATA = DOCS / "dataset-format.md"
 
@@ -40,25 +39,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> sonde.Run:
     dataset = sonde.dataset("atlas", relations=("P36", "P30"), limit=3)
     out = tmp_path_factory.mktemp("run") / "run"
     return sonde.run(sonde.probe("lama", k=7), Scripted(answers={}), dataset, out=out)
-
-
-def test_estimates_of_lama_have_the_documented_names(run: sonde.Run) -> None:
-    documented = {
-        f"{metric}.{over}".replace("p_at_K", "p_at_7").replace("ID", id)
-        for metric in first_cells(LAMA, "Metrics")
-        for over in first_cells(LAMA, "Averages")
-        for id in ("P36", "P30")
-    }
-    assert set(run.report().estimates) == documented
-
-
-def test_counts_of_lama_have_the_documented_names(run: sonde.Run, tmp_path: Path) -> None:
-    (tmp_path / "facts").mkdir()
-    line = {"relation": "P36", "template": "[X] [Y]", "type": "1-1", "label": "capital"}
-    (tmp_path / "relations.jsonl").write_text(json.dumps(line))
-    (tmp_path / "facts" / "P36.jsonl").write_text('{"sub_label": "a", "obj_label": "b"}')
-    notes = load(f"lama:{tmp_path}").notes
-    assert [*run.report().counts, *notes] == first_cells(LAMA, "Counts")
 
 
 def test_the_json_report_has_the_documented_keys(run: sonde.Run) -> None:

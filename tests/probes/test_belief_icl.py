@@ -15,7 +15,6 @@ import pytest
 import sonde
 from sonde.core.abilities import Ability
 from sonde.core.answers import Answer, Answered, Generated, Sampled
-from sonde.core.components import settings_of
 from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Generate, Prompt, Sample
@@ -26,7 +25,6 @@ from sonde.probes.belief_icl.probe import BeliefIcl
 from sonde.prompting.few_shot import Context, Style
 from sonde.testing import check_probe, oracle_for
 from tests import tiny
-from tests.docs.pages import DOCS, first_cells, rows
 from tests.rows import answer_all
 from tests.worlds import CAPITAL, INSTRUMENT, MUSIC, fact, facts, relation, template, world
 
@@ -378,16 +376,3 @@ def test_a_run_with_a_tiny_causal_model_is_read_again_in_another_language(tmp_pa
     assert run.report(language="none", draw="pair").counts == result.counts
     with pytest.raises(UsageError, match="decided what was asked"):
         run.report(style="qa")
-
-
-def test_estimates_counts_and_settings_have_the_documented_names() -> None:
-    page = DOCS / "belief-icl.md"
-    result = report(BeliefIcl(), CAPITALS_ONLY, lambda _: " Vienna")
-    shared, own = first_cells(page, "Estimates"), first_cells(page, "Estimates of written answers")
-    places = ("mean_over_facts", "relation.P36")
-    silent = {f"{name}.{over}" for name in first_cells(page, "Abstaining") for over in places}
-    by_relation = {f"{name}.relation.P36" for name in shared}
-    assert set(result.estimates) == {*shared, *own, *silent, *by_relation}
-    assert list(result.counts) == first_cells(page, "Counts")
-    defaults = {s.name: str(s.default) for s in settings_of(BeliefIcl)}
-    assert {row[0].strip("`"): row[1].strip("`") for row in rows(page, "Settings")} == defaults

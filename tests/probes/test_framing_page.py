@@ -9,38 +9,10 @@ import pytest
 import sonde
 from sonde.core.facts import Entity
 from sonde.probes.framing.probe import Framing
-from tests.docs.pages import DOCS, first_cells, rows
+from tests.docs.pages import DOCS, rows
 from tests.worlds import fact, world
 
-from .framing_world import read, whimsical
-
 PAGE = DOCS / "framing.md"
-
-
-def documented(*relations: str) -> set[str]:
-    names = [
-        name.replace("TASK", task)
-        for name in first_cells(PAGE, "Accuracy and its spread")
-        for task in first_cells(PAGE, "Tasks")
-    ]
-    names += [f"{name}{end}" for name in first_cells(PAGE, "Verdicts") for end in ("", "_written")]
-    for heading in ("Controls", "Both readings", "Interference", "Abstaining"):
-        names += first_cells(PAGE, heading)
-    return {
-        f"{name}.{average}".replace("ID", relation)
-        for name in names
-        for average in first_cells(PAGE, "Averages")
-        for relation in relations
-    }
-
-
-def test_the_estimates_are_documented() -> None:
-    report = read(Framing(), world(), whimsical())
-    assert set(report.estimates) == documented("P36", "P1303")
-
-
-def test_the_counts_are_documented() -> None:
-    assert list(read(Framing(), world(), whimsical()).counts) == first_cells(PAGE, "Counts")
 
 
 def test_the_documented_prompts_are_those_that_are_asked() -> None:
