@@ -18,7 +18,7 @@ from sonde.core.reports import Estimate
 from sonde.core.words import told_apart
 from sonde.metrics.estimates import hold_together
 from tests.analysis.world import asked, changed, report_of, run, several, table
-from tests.worlds import dataset_of, entity, fact
+from tests.worlds import dataset_of, entity, fact, relation
 
 
 def of(*runs: Compared, seed: int = 0) -> Differences:
@@ -148,6 +148,14 @@ def test_groups_are_what_the_dataset_says_of_facts() -> None:
         ("answers", "several are right"): [False, True, False],
         ("tag", "hard"): [True, False, False],
     }
+
+
+def test_a_relation_without_a_kind_is_in_no_group_of_kinds() -> None:
+    kinds = (relation("R0", kind="1-1"), relation("R1", kind=None))
+    made = [changed(asked(name, [[1, 0], [0, 1]]), relations=kinds) for name in "ab"]
+    assert [(g.kind, g.name, g.prompts.tolist()) for g in groups(align(made))] == [
+        ("type", "1-1", [True, True, False, False])
+    ]
 
 
 def found_as(run: Compared) -> Compared:

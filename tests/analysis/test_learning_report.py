@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from hypothesis import given, settings
 
@@ -48,6 +49,14 @@ def test_tables_have_a_row_or_a_column_per_run() -> None:
     assert tuple(c.title for c in table(REPORT, "drawn-facts").columns[-3:]) == NAMES
     for shown in REPORT.tables:
         assert all(len(row) == len(shown.columns) for row in shown.rows), shown.id
+
+
+def test_relations_without_a_kind_come_last() -> None:
+    known = {f"R{i}": lesson(i, own, TRAINED[i]) for i, own in enumerate(OBJECTS)}
+    known["R0"] = replace(known["R0"], relation=replace(known["R0"].relation, kind=None))
+    runs = [method(n, OBJECTS, a) for n, a in RUNS.items()]
+    shown = table(learning_report(learning(runs, known, ["nb"]), "lama"), "relations")
+    assert [row[:2] for row in shown.rows] == [("R1", "N-1"), ("R0", None)]
 
 
 def test_easy_and_hard_are_counted_with_what_decides_them() -> None:

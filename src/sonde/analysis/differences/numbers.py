@@ -48,9 +48,9 @@ def groups(aligned: Aligned) -> list[Group]:
 
 def _of_relations(aligned: Aligned) -> Iterator[Group]:
     grid = aligned.first.grid
-    kinds = np.array([relation.kind for relation in aligned.first.relations])
+    kinds = np.array([relation.kind or "" for relation in aligned.first.relations])
     of_prompts = kinds[grid.relations[grid.pair]]
-    for kind in sorted(set(kinds.tolist())):
+    for kind in sorted(set(kinds.tolist()) - {""}):
         yield Group("type", kind, of_prompts == kind)
 
 

@@ -205,7 +205,7 @@ def _by_relation(runs: Learning, estimates: Estimates) -> Table:
 
     relations = [lesson.relation for lesson in runs.lessons.values()]
     return table(
-        sorted(relations, key=lambda relation: KINDS.index(relation.kind)),
+        sorted(relations, key=lambda relation: (*KINDS, None).index(relation.kind)),
         [
             Field("relation", lambda relation: relation.id),
             Field("type", lambda relation: relation.kind),
