@@ -237,7 +237,17 @@ def test_what_was_judged_says_what_was_answered() -> None:
     assert rows["a", "own"]["answer"] == "Oslo" and rows["a", "own"]["rank"] == 2
     assert rows["a", "own"]["confidence"] == pytest.approx(0.75)
     assert rows["a-1", "own"]["right"] and rows["a-1", "own"]["confidence"] == pytest.approx(0.9)
-    assert exp(rows["a", "own"]["gold"]) == pytest.approx(0.25)
+    assert exp(rows["a", "own"]["gold_logprob"]) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(("edited", "gold"), [(False, "Lima"), (True, "Oslo")])
+def test_gold_is_the_new_object_of_a_case_that_was_edited(edited: bool, gold: str) -> None:
+    dataset, probe = world(*CASES), Counterfact(edited=edited)
+    model = Told({(f"{how} a", gold): [log(0.9)] for how in ("own", "other")})
+    facts = probe.judged(dataset, answer_all(model, probe.ask(dataset))).facts()
+    rows = {row["fact"]: row for row in facts.iter_rows(named=True)}
+    assert [rows["a"][c] for c in ("gold", "answer", "verdict")] == [gold, gold, "right"]
+    assert rows["a-1"]["gold"] == "Lima", "a neighbor's object stays"
 
 
 def test_an_oracle_has_every_score(tmp_path: Path) -> None:

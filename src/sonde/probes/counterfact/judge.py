@@ -105,12 +105,12 @@ def _drawn(facts: DataFrame, dataset: Dataset, relation: str) -> dict[str, str]:
 class Outcomes:
     """Everything that was judged.
 
-    `facts` has cases and neighbours, a row each; `prompts` a row for each prompt: `fact` and
-    `case`, the rows of the fact and of its case; `relation` and `template` (within the relation) by
-    number; its `role`; `text`; `true` and `new`, the log-probabilities of the two objects; whether
-    it is `right`; whether it is `guessed` by who always chooses the commoner object; `difference`,
-    how much more probable what should be the likelier one is; and whether what is true is `named`
-    in the text.
+    `facts` has cases and neighbours, a row each, with the `expected` object. `prompts` has a row
+    for each prompt: `fact` and `case`, the rows of the fact and of its case; `relation` and
+    `template` (within the relation) by number; its `role`; `text`; `true` and `new`, the
+    log-probabilities of the two objects; whether it is `right`; whether it is `guessed` by who
+    always chooses the commoner object; `difference`, how much more probable what should be the
+    likelier one is; and whether what is true is `named` in the text.
     `drawn`: cases whose new object was drawn; `without`: facts without any.
     """
 
@@ -158,13 +158,13 @@ class Outcomes:
             relations=self.relations,
             pairs=tuple(facts["fact"]),
             names=tuple((name,) for name in facts["subject"]),
-            objects=tuple(facts["true"]),
+            objects=tuple(facts["expected"]),
             templates=tuple(t for relation in self.relations for t in relation.templates),
             answers=tuple(numbers),
             way="scored",
             sure=sure,
             rank=np.where(right, 1, 2),
-            gold=np.log(np.where(right | (ahead == 0), sure, 1 - sure)),
+            gold_logprob=np.log(np.where(right | (ahead == 0), sure, 1 - sure)),
         )
 
 
@@ -177,6 +177,8 @@ def judge(
     relations = dataset.asked_relations()
     cases = [Cases(dataset, relation.id) for relation in relations]
     facts = polars.concat([each.every for each in cases])
+    new = polars.lit(edited) & (polars.col("case") == polars.col("fact"))
+    facts = facts.with_columns(expected=polars.when(new).then("new").otherwise("true"))
     keys = {
         column: zip(facts["relation"], facts[column], strict=True) for column in ("fact", "case")
     }
