@@ -67,7 +67,7 @@ def by_lama(answer: Scored) -> float:
 def by_belief(answer: Scored) -> float:
     row = Answered(key=KEY, prefix="", suffix="", answer=answer)
     [block] = in_blocks([row])
-    return exp(judge_block(block, np.array([0]), {0: ((TRUE,),)}).gold[0])
+    return exp(judge_block(block, np.array([0]), {0: ((TRUE,),)}).gold_logprob[0])
 
 
 FACTS = (fact("r", "it", TRUE), fact("r", "that", FALSE, split="train"))

@@ -63,9 +63,9 @@ def check(answers: list[Filled] | list[Scored], owners: list[int], normalise: st
         np.testing.assert_allclose([p for _, p in tops[i]], [p for _, p in one.top], rtol=1e-12)
         assert [n for n, _ in tops[i]] == [n for n, _ in one.top]
         if one.probability is None:
-            assert isnan(found.gold[i])
+            assert isnan(found.gold_logprob[i])
         else:
-            np.testing.assert_allclose(exp(found.gold[i]), one.probability, rtol=1e-12)
+            np.testing.assert_allclose(exp(found.gold_logprob[i]), one.probability, rtol=1e-12)
         if one.top:
             assert found.names[found.answer[i]] == one.top[0][0]
             np.testing.assert_allclose(found.confidence[i], one.top[0][1], rtol=1e-12)
@@ -102,7 +102,7 @@ def test_equally_likely_names_are_one_token_only_if_a_tokenizer_may_spell_them_a
     key = Key(fact="f", relation="r", template="t", subject="s")
     [block] = in_blocks([Answered(key=key, prefix="", suffix="", answer=answer)])
     found = judge_block(block, np.array([0]), {0: objects})
-    assert exp(found.gold[0]) == pytest.approx(mass)
+    assert exp(found.gold_logprob[0]) == pytest.approx(mass)
     assert found.compared.tolist() == [mass / 0.25 - 1]
 
 

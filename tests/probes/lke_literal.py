@@ -61,11 +61,11 @@ def assert_equal(
     golds = {f.id: f.objects[0].name for f in data.facts("P36")}
     facts = [judged.pairs[pair] for pair in judged.grid.pair.tolist()]
     assert sorted(facts) == sorted(expected)
-    assert judged.gold is not None
+    assert judged.gold_logprob is not None
     for row, id in enumerate(facts):
         options = expected[id]
         total = log(sum(np.exp(list(options.values()))))
         best = max(options, key=options.__getitem__)
-        assert judged.gold[row] == pytest.approx(options[golds[id]] - total, abs=1e-4)
+        assert judged.gold_logprob[row] == pytest.approx(options[golds[id]] - total, abs=1e-4)
         assert log(judged.sure[row]) == pytest.approx(options[best] - total, abs=1e-4)
         assert judged.answers[judged.grid.answer[row]] == best

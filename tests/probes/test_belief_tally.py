@@ -54,7 +54,7 @@ def tallied(*rows: Answered) -> Any:
 
 def test_names_of_one_object_are_pooled() -> None:
     found = tallied(row(-1.0, -2.0, -3.0))
-    assert found.judged.gold[0] == pytest.approx(log(exp(-1.0) + exp(-2.0)))
+    assert found.judged.gold_logprob[0] == pytest.approx(log(exp(-1.0) + exp(-2.0)))
     assert not found.judged.grid.right[0] and found.judged.answers == ("Rome",)
 
 
@@ -63,13 +63,13 @@ def test_two_names_that_are_one_token_are_one_answer_and_no_added_name() -> None
         facts_of(fact("P36", "France", entity("Paris", "PARIS"))), {"P36": TEMPLATES}
     )
     found: Any = judge(known, [row(-1.0, -1.0, -3.0, names=("Paris", "PARIS", "Lima"))])
-    assert found.judged.gold[0] == pytest.approx(-1.0)
+    assert found.judged.gold_logprob[0] == pytest.approx(-1.0)
     assert found.judged.compared.tolist() == [0]
 
 
 def test_two_tokens_that_are_equally_likely_are_two_answers() -> None:
     found = tallied(row(-1.0, -1.0, -3.0))
-    assert found.judged.gold[0] == pytest.approx(-1.0 + log(2))
+    assert found.judged.gold_logprob[0] == pytest.approx(-1.0 + log(2))
     assert found.judged.compared.tolist() == [1]
 
 
@@ -98,7 +98,7 @@ def test_prompts_of_a_pair_that_cannot_be_answered_are_left_out_one_by_one() -> 
 
 def test_very_small_probabilities_are_still_measured() -> None:
     found = tallied(row(-900.0, -901.0, -3.0))
-    assert found.judged.gold[0] == pytest.approx(-900 + log(1 + exp(-1)))
+    assert found.judged.gold_logprob[0] == pytest.approx(-900 + log(1 + exp(-1)))
 
 
 def test_content_free_prompts_are_kept_apart() -> None:

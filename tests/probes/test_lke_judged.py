@@ -25,7 +25,8 @@ from tests.worlds import world
 
 from .lke_world import ANSWERS
 
-USUAL = "relation pair fact template name prompt answer right verdict rank confidence gold".split()
+USUAL = "relation pair fact template name prompt answer right verdict rank confidence".split()
+USUAL += ["gold_logprob"]
 
 PROBES: tuple[tuple[Any, list[str]], ...] = (
     (IcLke(), ["seed"]),
@@ -83,7 +84,7 @@ def test_judged_rows_average_to_what_a_study_reports(data: Dataset) -> None:
     for relation in ("P36", "P1303"):
         mean = frame.filter(relation=relation)["right"].mean()
         assert found[f"accuracy.n.3.relation.{relation}"].value == pytest.approx(mean)
-    masses = frame.filter(relation="P36")["gold"].exp().mean()
+    masses = frame.filter(relation="P36")["gold_logprob"].exp().mean()
     assert found["mass.n.3.relation.P36"].value == pytest.approx(masses)
 
 
@@ -109,5 +110,5 @@ def test_an_object_of_a_sequence_is_right_where_it_is_likelier_than_not() -> Non
     assert frame.filter(changed=True).height == 9, "what was replaced is another fact"
     assert frame.filter(changed=False)["right"].sum() == places["likely"].sum()
     for row in frame.iter_rows(named=True):
-        assert row["confidence"] == pytest.approx(exp(row["gold"]))
+        assert row["confidence"] == pytest.approx(exp(row["gold_logprob"]))
         assert bool(row["answer"]) == row["right"] == (row["confidence"] > 0.5)

@@ -64,7 +64,7 @@ def test_what_was_not_measured_is_null() -> None:
     frame = judged(rank=np.array([1, 0, 3, 2])).frame()
     assert frame["rank"].to_list() == [1, None, 3, 2]
     assert frame["confidence"].to_list() == [0.5, None, 0.25, 0.75]
-    assert frame["gold"].null_count() == frame["name"].null_count() == 4
+    assert frame["gold_logprob"].null_count() == frame["name"].null_count() == 4
 
 
 def test_of_equally_common_answers_a_fact_has_the_first_by_name() -> None:

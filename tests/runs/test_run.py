@@ -210,8 +210,8 @@ def test_the_folder_of_a_run_is_named_after_it_and_stays_below_runs() -> None:
 def test_a_run_tells_how_every_prompt_did(tmp_path: Path) -> None:
     run = sonde.run(LAMA, Listing(), numbered(), tmp_path / "out")
     frame = run.judged()
-    shared = "relation pair fact template name prompt answer right verdict rank confidence gold"
-    assert frame.columns == [*shared.split(), "guessable"]
+    shared = "relation pair fact template name prompt answer right verdict rank confidence"
+    assert frame.columns == [*shared.split(), "gold_logprob", "guessable"]
     first = frame.row(0, named=True)
     assert (first["relation"], first["fact"], first["name"]) == ("P1", "P1:0", "subject 0")
     assert first["prompt"] == "P1 of subject 0 is ___."

@@ -305,8 +305,8 @@ def names_help(judged: Judged, seed: int = 0) -> dict[str, Estimate]:
     subject, object = {}, {}
     for part in judged.grid.parts():
         own, name = part.grid, str(part.relation)
-        if judged.gold is not None:
-            subject[name] = _subject_names(own, judged.gold[part.rows])
+        if judged.gold_logprob is not None:
+            subject[name] = _subject_names(own, judged.gold_logprob[part.rows])
         if judged.helped is not None and judged.compared is not None:
             object[name] = _object_names(own, judged.helped[part.rows], judged.compared[part.rows])
     return {

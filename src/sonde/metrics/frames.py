@@ -27,7 +27,7 @@ def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Da
 
     Columns: relation, fact, subject (its id: facts of one subject are no independent ones),
     template, name (of the subject in the prompt), answer, right, rank (0: no correct name could be
-    answered), confidence, gold (log-probability of all correct names together).
+    answered), confidence, gold_logprob (log-probability of all correct names together).
     """
     import polars
 
@@ -49,7 +49,7 @@ def judge(dataset: Dataset, answers: Given, normalise: Normalise = "none") -> Da
             "subject": facts["subject_id"].gather(owners),
             "answer": _texts(said, [*found.names, ""]),
             "right": found.rank == 1,
-            **{name: getattr(found, name) for name in ("rank", "confidence", "gold")},
+            **{name: getattr(found, name) for name in ("rank", "confidence", "gold_logprob")},
         }
         parts.append(polars.DataFrame(columns).filter(polars.Series(numbers >= 0)))
     return polars.concat(parts)

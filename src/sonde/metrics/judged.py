@@ -69,7 +69,7 @@ FACT_COLUMNS = (
 )
 VERDICTS = ("right", "wrong", "empty", "abstained")
 OTHERS = ("abstained", "own")
-COLUMNS = ("rank", "gold", "sure", "helped", "compared", "words", "guessable")
+COLUMNS = ("rank", "gold_logprob", "sure", "helped", "compared", "words", "guessable")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -84,7 +84,7 @@ class Judged:
 
     Columns, one entry per row of the grid. sure: the probability of the answer where it is one
     token (of one option among all where options were scored), else nan. rank of the best correct
-    name. gold: the log-probability of all correct names together. helped of compared: added object
+    name. gold_logprob of all correct names together. helped of compared: added object
     names that were likelier than the usual one. words: how many words the answer has, nan where
     they cannot be counted.
     guessable: whether the answer can be guessed from the subject's name, by the filter of the run.
@@ -104,7 +104,7 @@ class Judged:
     matches: Callable[[str, str], bool] | None = None
     says: Says | None = None
     rank: Ints | None = None
-    gold: Floats | None = None
+    gold_logprob: Floats | None = None
     helped: Ints | None = None
     compared: Ints | None = None
     words: Floats | None = None
@@ -159,7 +159,7 @@ class Judged:
         if self.sure is grid.confidence:
             own.pop("sure")
         missing = np.full(len(grid), np.nan)
-        measured = {"confidence": grid.confidence, "gold": missing, "rank": missing} | own
+        measured = {"confidence": grid.confidence, "gold_logprob": missing, "rank": missing} | own
         frame = polars.DataFrame(
             {"pair": grid.pair, **texts, "right": grid.right, **measured}, nan_to_null=True
         )
@@ -170,11 +170,11 @@ class Judged:
         rank = col("rank").cast(polars.Int64)
         order = (
             *("relation", "pair", "fact", "template", "name", "prompt"),
-            *("answer", "right", "verdict", "rank", "confidence", "gold"),
+            *("answer", "right", "verdict", "rank", "confidence", "gold_logprob"),
         )
         return frame.with_columns(
             prompt,
-            col("gold").cast(polars.Float64),
+            col("gold_logprob").cast(polars.Float64),
             polars.when(rank > 0).then(rank).alias("rank"),
             verdict=self.verdicts(),
         ).select(*order, polars.exclude(order))
@@ -240,7 +240,7 @@ def in_words(names: Iterable[str]) -> str:
 
 KINDS: Mapping[str, Any] = {
     **dict.fromkeys(("pair", "template", "answer", "rank"), np.int64),
-    **dict.fromkeys(("confidence", "gold"), np.float64),
+    **dict.fromkeys(("confidence", "gold_logprob"), np.float64),
     "tied": np.bool_,
 }
 """What is kept of each prompt about a fact."""
@@ -293,8 +293,8 @@ def judge_facts(
 ) -> Judged:
     """Verdicts on facts, each asked about by its usual name, as other analyses take them.
 
-    `columns`: pair (the fact's number), template, answer, rank, confidence, gold. `owners`: the
-    number of each fact's relation; `templates` of each relation.
+    `columns`: pair (the fact's number), template, answer, rank, confidence, gold_logprob.
+    `owners`: the number of each fact's relation; `templates` of each relation.
     """
     names: list[list[list[str]]] = facts["object_names"].to_list()
     return Judged(
@@ -314,7 +314,7 @@ def judge_facts(
         way=way,
         sure=columns["confidence"],
         rank=columns["rank"],
-        gold=columns["gold"],
+        gold_logprob=columns["gold_logprob"],
         guessable=guessable,
     )
 

@@ -92,7 +92,7 @@ class Verdicts:
 
     `names[answer]` is the likeliest answer (-1: none was allowed), `confidence` its probability, or
     its share among the options. `rank` of the best correct name, 1 is best, ties count against it;
-    0 where no correct name could be answered. `gold`: the log-probability of all correct names
+    0 where no correct name could be answered. `gold_logprob` of all correct names
     together, nan where there is none. `helped` of `compared` further names of an object were
     likelier than its usual one.
     """
@@ -101,7 +101,7 @@ class Verdicts:
     answer: Ints
     confidence: Floats
     rank: Ints
-    gold: Floats
+    gold_logprob: Floats
     tied: Bools
     helped: Ints
     compared: Ints
@@ -201,7 +201,7 @@ def _judge_filled(answers: FilledColumns, owners: Ints, correct: Mapping[int, Ob
         answer=answer,
         confidence=np.exp(best),
         rank=np.where(rank == NEVER, 0, rank),
-        gold=gold,
+        gold_logprob=gold,
         tied=best == second,
         helped=helped,
         compared=compared,
@@ -319,7 +319,7 @@ def judge_options(
         answer=answers.options[first].astype(np.int64),
         confidence=shares_of(values, answers.bounds)[first],
         rank=np.where(np.isinf(target) & (target > 0), 0, 1 + ahead),
-        gold=log_sums(prompts[right], values[right], count) - total,
+        gold_logprob=log_sums(prompts[right], values[right], count) - total,
         tied=np.bincount(prompts[is_best], minlength=count) > 1,
         helped=np.zeros(count, dtype=np.int64),
         compared=np.zeros(count, dtype=np.int64),

@@ -105,7 +105,7 @@ def read_judged(
     if judged.way == "filled":
         prompts = prompts.drop("mass").join(_masses(run), on="fact", how="left")
     # among the answers allowed; where these have no probability at all, the object has none
-    share = (col("gold") - col("mass")).fill_nan(-np.inf).clip(upper_bound=0.0)
+    share = (col("gold_logprob") - col("mass")).fill_nan(-np.inf).clip(upper_bound=0.0)
     prompts = prompts.with_columns(likely=share.round(DIGITS).exp())
     if best:
         prompts = _in_best_template(prompts.filter("usual"))

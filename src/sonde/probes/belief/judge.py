@@ -45,7 +45,7 @@ class Outcomes:
 COLUMNS: dict[str, type[Any]] = {
     **dict.fromkeys(("pair", "template", "answer", "rank"), np.int32),
     **dict.fromkeys(("name", "helped", "compared"), np.int16),
-    **dict.fromkeys(("confidence", "gold"), np.float32),
+    **dict.fromkeys(("confidence", "gold_logprob"), np.float32),
     "tied": np.bool_,
 }
 """What is kept of each prompt, in few bytes."""
@@ -81,7 +81,7 @@ def _outcomes(
     way: AnswerKind,
 ) -> Outcomes:
     asked = np.count_nonzero(np.bincount(columns["pair"]))
-    answerable = ~np.isnan(columns["gold"])
+    answerable = ~np.isnan(columns["gold_logprob"])
     prompts = len(answerable)
     if not answerable.all():
         columns = {name: columns.pop(name)[answerable] for name in COLUMNS}
@@ -111,7 +111,7 @@ def _outcomes(
         way=way,
         sure=confidence,
         rank=rank,
-        gold=columns["gold"],
+        gold_logprob=columns["gold_logprob"],
         helped=columns["helped"],
         compared=columns["compared"],
     )

@@ -222,7 +222,7 @@ def _shown(
             place[rows].tolist(),
             rows.tolist(),
             verdicts.rank[rows].tolist(),
-            verdicts.gold[rows].tolist(),
+            verdicts.gold_logprob[rows].tolist(),
             tops,
             strict=True,
         )

@@ -113,7 +113,7 @@ class Judging:
 
     def choices(self, rows: DataFrame, answers: RatedColumns) -> DataFrame:
         """Some rows with what was chosen: `answer`, `right`, `tied`, `confidence`, `rank` and the
-        log-probability of the right option, `gold`, with its probability, `mass`."""
+        log-probability of the right option, `gold_logprob`, with its probability, `mass`."""
         from polars import Series
 
         verdicts = self._verdicts(answers, rows["pair"].to_numpy())
@@ -124,8 +124,8 @@ class Judging:
             tied=Series(verdicts.tied),
             confidence=Series(verdicts.confidence),
             rank=Series(verdicts.rank.astype(np.int64)),
-            gold=Series(verdicts.gold),
-            mass=Series(np.exp(verdicts.gold)),
+            gold_logprob=Series(verdicts.gold_logprob),
+            mass=Series(np.exp(verdicts.gold_logprob)),
         )
 
     def _verdicts(self, answers: RatedColumns, pair: Ints) -> Verdicts:
@@ -136,8 +136,8 @@ class Judging:
         usual = correct_options(answers, pair, self._options)
         bounds = np.append(0, np.cumsum(usual))[answers.bounds]
         kept = summed(answers.sums()[usual], bounds, answers.options[usual], answers.names)
-        gold = judge_options(answers, pair, self._names).gold
-        return replace(judge_options(kept, pair, self._golds), gold=gold)
+        gold = judge_options(answers, pair, self._names).gold_logprob
+        return replace(judge_options(kept, pair, self._golds), gold_logprob=gold)
 
 
 def summed(values: Floats, bounds: Any, options: Any, names: Sequence[str]) -> RatedColumns:
@@ -320,7 +320,7 @@ def as_judged(
         way="scored",
         sure=confidence,
         rank=frame["rank"].fill_null(0).to_numpy(),
-        gold=frame["gold"].cast(float).to_numpy(),
+        gold_logprob=frame["gold_logprob"].cast(float).to_numpy(),
         abstained=(
             frame["abstained"].fill_null(value=False).to_numpy() if "abstained" in frame else None
         ),

@@ -195,9 +195,9 @@ class LkeSequence:
         every = frame.join(numbers, on=["relation", "fact"], how="left", maintain_order="left")
         stayed = every.filter(every["group"] != "replaced")
         rows = concat(
-            part.with_columns(changed=lit(changed), confidence=name, gold=f"{name}_log")
+            part.with_columns(changed=lit(changed), confidence=name, gold_logprob=f"{name}_log")
             for part, changed, name in ((every, False, "clean"), (stayed, True, "changed"))
-        ).filter(col("gold").is_not_nan())
+        ).filter(col("gold_logprob").is_not_nan())
         right = col("confidence") > LIKELY
         answer = when(right).then("object").otherwise(lit(""))
         rows = rows.with_columns(right=right, answer=answer, rank=lit(0)).sort(
