@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import sonde
 from sonde.core.errors import DataError, SondeError
 from sonde.core.facts import Dataset
 from sonde.data.catalog import load
@@ -78,7 +79,7 @@ def row_of_ulm() -> dict[str, Any]:
         ([row("Ulm", 0, "Q1", answer_idx="0")], {}, "0 to 2, found '0'"),
         ([row("Ulm", 0, "Q2")], {}, "line 1: 'obj_id' must be that of answer 0, 'Q1', found 'Q2'"),
         ([row("Ulm", None, "Q7")], {}, "line 1: 'obj_id' must be one of the answer space"),
-        ([row("", 0, "Q1")], {}, "line 1: 'sub_label' must be a text that is not empty"),
+        ([row("Ulm", 0, "Q1", sub_label=5)], {}, "line 1: 'sub_label' must be a text that is not"),
         ([row("Ulm", 0, "Q1")], {"answer_space_ids": ["Q1"]}, "3 answer_space_labels and 1 answer"),
         ([row("Ulm", 0, "Q1")], {"answer_space_labels": ["a", "b", "a"]}, "'a' stands in the ans"),
         ([row("Ulm", 0, "Q1")], {"templates": ["[X] is big."]}, "P36, templates: template 'P36-be"),
@@ -91,6 +92,29 @@ def test_faults_are_told_with_their_place(
     with pytest.raises(SondeError) as fault:
         opened(written(tmp_path, *rows, **described))
     assert told in str(fault.value)
+
+
+def test_rows_with_an_empty_label_are_dropped_and_counted(tmp_path: Path) -> None:
+    rows = [row("Peru", None, "Q1", "Lima"), row("Ulm", None, "Q9", "Bonn", sub_label="")]
+    no_space = {"answer_space_labels": None, "answer_space_ids": None}
+    dataset = opened(written(tmp_path, *rows, row("Rome", None, "Q8", " "), **no_space))
+    assert [fact.subject.name for fact in dataset.facts("P36")] == ["Peru"]
+    assert dataset.object_names("P36") == ("Lima",)
+    assert dataset.notes["rows_read"] == 3 and dataset.notes["rows_incomplete"] == 2
+
+
+@pytest.mark.parametrize("faulty", ["P1", "P99"])
+def test_a_fault_in_a_relation_that_is_not_selected_does_not_matter(
+    tmp_path: Path, faulty: str
+) -> None:
+    relations = {id: {**TEMPLATES, **SPACE} for id in sorted(["P36", faulty], key=len)}
+    written(tmp_path, row("Peru", 0, "Q1"))
+    (tmp_path / "metadata_relations.json").write_text(json.dumps(relations))
+    (tmp_path / f"{faulty}.jsonl").write_text("{\n")
+    dataset = sonde.dataset(f"bear:{tmp_path}", relations=("P36",))
+    assert [fact.subject.name for fact in dataset.asked("P36")] == ["Peru"]
+    with pytest.raises(DataError, match=f"{faulty}.jsonl, line 1: expected a JSON object"):
+        sonde.dataset(f"bear:{tmp_path}", relations=(faulty,))
 
 
 def test_facts_need_a_description_and_a_description_facts(tmp_path: Path) -> None:

@@ -99,6 +99,12 @@ def test_a_folder_is_known_by_its_file_and_gives_the_same(tmp_path: Path) -> Non
     assert whole.fingerprint == load(f"counterfact:{path}").fingerprint
 
 
+def test_a_case_with_an_empty_text_is_dropped_and_counted(tmp_path: Path) -> None:
+    path = written(tmp_path / "counterfact-edit.json", changed(prompt="  "), EDIT)
+    dataset = load(f"counterfact:{path}")
+    assert dataset.size == 2 and dataset.notes == {"cases_read": 2, "rows_incomplete": 1}
+
+
 def changed(**more: Any) -> dict[str, Any]:
     return {**EDIT, **more}
 
@@ -106,7 +112,7 @@ def changed(**more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        ([changed(prompt="  ")], "entry 1: 'prompt' must be a text that is not empty"),
+        ([changed(prompt=5)], "entry 1: 'prompt' must be a text that is not empty"),
         ([EDIT, changed(target_new="Lima")], "entry 2: the new object must differ"),
         ([changed(case_id=None)], "'case_id' must be a number or a text, found nothing"),
         ([EDIT, 5], "entry 2: expected an object, found 5"),

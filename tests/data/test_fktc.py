@@ -44,6 +44,12 @@ def test_frames_become_questions_with_a_place_for_the_answer(tmp_path: Path) -> 
     assert {frame.group for frame in found} == {"P17-fktc-1"}
 
 
+def test_rows_with_an_empty_label_are_dropped_and_counted(tmp_path: Path) -> None:
+    dataset = load(f"fktc:{written(tmp_path, row('Ulm', 'Germany'), row('Oslo', ' '))}")
+    assert [fact.subject.name for fact in dataset.facts("P17")] == ["Ulm"]
+    assert dataset.notes["rows_read"] == 2 and dataset.notes["rows_incomplete"] == 1
+
+
 def test_label_kind_and_statements_are_those_of_atlas(tmp_path: Path) -> None:
     ours = load(f"fktc:{written(tmp_path, row('Ulm', 'Germany'))}").relation("P17")
     atlas = load("atlas").relation("P17")

@@ -51,6 +51,13 @@ def test_rows_of_one_subject_become_one_fact_with_all_objects(lama: str, tmp_pat
     assert joined.notes["rows_merged"] == 1
 
 
+def test_an_empty_pattern_is_left_out_and_counted(lama: str, tmp_path: Path) -> None:
+    path = sources.pararel(tmp_path / "p") / "P1.jsonl"
+    path.write_text(path.read_text() + '{"pattern": ""}\n')
+    joined = load(f"{lama}+pararel:{tmp_path / 'p'}")
+    assert joined.notes["templates_read"] == 5 and joined.notes["rows_incomplete"] == 1
+
+
 def test_patterns_take_the_place_of_the_templates_and_what_is_left_out_is_counted(
     lama: str, tmp_path: Path
 ) -> None:

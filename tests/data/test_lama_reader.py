@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,18 @@ def test_a_pair_that_is_asked_about_leaks(folder: Path) -> None:
     assert [fact.id for fact in found.leaked] == ["P1:train:Ann:Dutch"]
     assert [fact.subject.name for fact in found.facts] == ["Cid", "Cid", "Dot"]
     assert not leaked(dataset, "P2")
+
+
+def test_rows_with_an_empty_label_are_dropped_and_counted(folder: Path) -> None:
+    for path, row in (
+        (folder / "facts" / "P1.jsonl", {"sub_label": "Eve", "obj_label": "", "sub_uri": "Q5"}),
+        (folder / "train" / "P1" / "dev.jsonl", {"sub": None, "obj": "Greek"}),
+    ):
+        path.write_text(f"{path.read_text()}{json.dumps(row)}\n")
+    dataset = load(f"lama:{folder}")
+    assert "Eve" not in {fact.subject.name for fact in dataset.facts("P1")}
+    assert dataset.size == 4 + 5
+    assert dataset.notes["rows_read"] == 5 and dataset.notes["rows_incomplete"] == 2
 
 
 def test_a_bad_training_row_is_named(folder: Path) -> None:

@@ -45,6 +45,22 @@ def mlama(folder: Path, **templates: list[dict[str, str]]) -> Path:
     return folder
 
 
+def test_rows_and_templates_that_are_empty_are_left_out_and_counted(tmp_path: Path) -> None:
+    folder = mlama(tmp_path, en=[{"relation": "P36", "template": "[X] has [Y] ."}])
+    blank = [triple("Q1:", "Q2:Ulm", 2), triple("Q1:Oslo", "Q2:Ulm", 3, obj_label=None)]
+    blank += [triple("Q1:Oslo", ":Ulm", 4)]
+    (folder / "en" / "P36.jsonl").write_text(forms.rows([*ROWS["en"], *blank]), encoding="utf-8")
+    templates = forms.rows(
+        [{"relation": "P36", "template": text} for text in (None, "", "[X]: [Y]")]
+    )
+    (folder / "en" / "templates.jsonl").write_text(templates, encoding="utf-8")
+    dataset = load(f"mlama:{folder}")
+    assert len(list(dataset.facts("P36.en"))) == 2
+    assert dataset.notes["rows_read"] == 6 and dataset.notes["rows_incomplete"] == 2
+    assert dataset.notes["rows_without_identifiers"] == 1
+    assert dataset.notes["templates_without_slots"] == 2
+
+
 def test_the_layout_of_mlama_is_one_relation_a_language(tmp_path: Path) -> None:
     dataset = load(str(mlama(tmp_path)))
     assert dataset.name == "mlama"

@@ -51,6 +51,13 @@ def check(reference: str) -> None:
     assert dataset.notes["prompts_not_among_rows"] == 0
 
 
+def test_rows_with_an_empty_label_are_dropped_and_counted(tmp_path: Path) -> None:
+    blank = [{**prompts()[0], "sub_ent": ""}, {**prompts()[0], "obj_ents": []}]
+    sources.lines(tmp_path / "rows.jsonl", [*blank, *prompts()])
+    check(f"myriadlama:{tmp_path}")
+    assert load(f"myriadlama:{tmp_path}").notes["rows_incomplete"] == 2
+
+
 def test_json_lines_are_read_and_recognised(tmp_path: Path) -> None:
     sources.lines(tmp_path / "rows.jsonl", prompts())
     check(f"myriadlama:{tmp_path}")
@@ -226,7 +233,7 @@ def test_aliases_come_in_several_forms(aliases: Any, names: Any, tmp_path: Path)
         ({"obj_uris": "Q10, Q11"}, "'obj_uris' must be a list"),
         ({"obj_ents": ["Dutch"]}, "equally long"),
         ({"is_manual": "perhaps"}, "'is_manual' must be true or false"),
-        ({"template": None}, "'template'"),
+        ({"template": 5}, "'template'"),
         ({"obj_aliases": 3}, "'obj_aliases'"),
     ],
 )

@@ -49,6 +49,34 @@ def test_kamel_has_a_question_and_every_object_with_its_names(tmp_path: Path) ->
     assert data.notes == {"relations_without_question": 0, "questions_without_facts": 1}
 
 
+def test_kamel_is_read_as_its_repository_has_it(tmp_path: Path) -> None:
+    inside = kamel(tmp_path / "data" / "KAMEL")
+    flat = load(f"kamel:{inside}")
+    (inside / "question-templates.csv").rename(tmp_path / "question-templates.csv")
+    for reference in (f"kamel:{tmp_path}", str(tmp_path)):
+        data = load(reference)
+        assert [relation.id for relation in data.relations] == ["P103"]
+        assert facts(data, "P103") == facts(flat, "P103")
+    assert data.notes == {"relations_without_question": 0, "questions_without_facts": 1}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"sub_label": " ", "obj_label": ["x"]},
+        {"sub_label": "Ann", "obj_label": []},
+        {"sub_label": "Ann", "obj_label": [""]},
+        {"sub_label": "Ann", "obj_label": ["x", {"rdf": None}]},
+    ],
+)
+def test_a_row_of_kamel_with_an_empty_label_is_dropped_and_counted(
+    row: dict[str, Any], tmp_path: Path
+) -> None:
+    data = load(f"kamel:{kamel(tmp_path, row, {'sub_label': 'Cy', 'obj_label': ['Thai']})}")
+    assert [fact.id for fact in facts(data, "P103")] == ["P103:test:2", "P103:train:1"]
+    assert data.notes["rows_incomplete"] == 1
+
+
 def test_a_date_is_its_own_identifier(tmp_path: Path) -> None:
     row = {"sub_label": "Ann", "obj_uri": ["XMLSchema#dateTime"], "obj_label": [BORN]}
     born = facts(load(str(kamel(tmp_path, row))), "P103")[0].objects[0]
@@ -58,9 +86,9 @@ def test_a_date_is_its_own_identifier(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "words"),
     [
-        ({"sub_label": "Ann", "obj_label": []}, "'obj_label' must be a list of labels"),
-        ({"sub_label": "Ann", "obj_label": [{"rdf": None}]}, "'obj_label' must be a list"),
-        ({"sub_label": " ", "obj_label": ["x"]}, "'sub_label' must be a text"),
+        ({"sub_label": "Ann", "obj_label": "x"}, "'obj_label' must be a list of labels"),
+        ({"sub_label": "Ann", "obj_label": [7]}, "'obj_label' must be a list"),
+        ({"sub_label": 7, "obj_label": ["x"]}, "'sub_label' must be a text"),
         (
             {"sub_label": "Ann", "obj_uri": ["Q1", "Q2"], "obj_label": ["x"]},
             "must have an entry for each of 1 labels",
@@ -171,7 +199,6 @@ def test_questions_that_differ_are_asked_each_as_it_is(tmp_path: Path) -> None:
         (popular("Ann", ["Ulm"], s_pop="many"), "'s_pop' must be a number, found 'many'"),
         (popular("Ann", ["Ulm"], s_pop="nan"), "'s_pop' must be a number, found 'nan'"),
         (popular("Ann", ["Ulm"], o_pop="-inf"), "'o_pop' must be a number, found '-inf'"),
-        (popular("Ann", ["Ulm"], obj=""), "'obj' must be a text"),
     ],
 )
 def test_a_faulty_row_of_popqa_is_named_with_its_line(
@@ -179,6 +206,13 @@ def test_a_faulty_row_of_popqa_is_named_with_its_line(
 ) -> None:
     with pytest.raises(DataError, match=f"popQA.tsv, line 2: {words}"):
         facts(load(f"popqa:{popqa(tmp_path / 'popQA.tsv', row)}"), "place-of-birth")
+
+
+def test_a_row_of_popqa_with_an_empty_label_is_dropped_and_counted(tmp_path: Path) -> None:
+    rows = [popular("Ann", ["Ulm"], **{key: ""}) for key in ("subj", "prop", "obj", "question")]
+    data = load(f"popqa:{popqa(tmp_path / 'popQA.tsv', *rows, popular('Bo', ['Oslo']))}")
+    assert [fact.subject.name for fact in facts(data, "place-of-birth")] == ["Bo"]
+    assert data.notes == {"rows_incomplete": 4}
 
 
 def test_another_table_is_not_taken_for_popqa(tmp_path: Path) -> None:
@@ -235,7 +269,11 @@ def test_faulty_entityquestions_are_refused(content: str, words: str, tmp_path: 
         load(f"entityquestions:{entityquestions(tmp_path, test=content)}")
 
 
-def test_a_question_without_answers_is_named(tmp_path: Path) -> None:
-    folder = entityquestions(tmp_path, test=[asked("Ann"), asked("Bo", "Oslo")])
-    with pytest.raises(DataError, match="entry 1: 'answers' must be a list of texts"):
+def test_an_empty_question_or_answer_is_dropped_and_counted(tmp_path: Path) -> None:
+    blank = [asked("Ann"), asked("Cy", ""), {"question": "", "answers": ["x"]}]
+    data = load(str(entityquestions(tmp_path, test=[*blank, asked("Bo", "Oslo")])))
+    assert [fact.objects[0].name for fact in facts(data, "P19")] == ["Oslo"]
+    assert data.notes == {"rows_incomplete": 3}
+    folder = entityquestions(tmp_path / "more", test=[asked("Ann", "x"), {"question": "Who?"}])
+    with pytest.raises(DataError, match="entry 2: 'answers' must be a list of texts"):
         facts(load(str(folder)), "P19")

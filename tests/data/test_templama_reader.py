@@ -144,13 +144,20 @@ def test_prompts_are_the_queries_whatever_names_share(
         ({"date": "2019-Q5"}, "'date' must be"),
         ({"id": "Q1"}, "'id' must be SUBJECT_RELATION_DATE"),
         ({"query": "Ann plays for Reds."}, "'query' must hold _X_ once"),
-        ({"answer": []}, "'answer' must be a list of objects with at least one"),
+        ({"answer": ["Reds"]}, "'answer' must be an object"),
         ({"answer": [{"wikidata_id": "Q1"}]}, "answer: 'name' must be a text"),
     ],
 )
 def test_a_bad_row_is_named_by_its_line(tmp_path: Path, change: dict[str, Any], fault: str) -> None:
     with pytest.raises(DataError, match=f"test.jsonl, line 2.*{fault}"):
         load(f"templama:{written(tmp_path, [ROWS[0], {**ROWS[4], **change}])}")
+
+
+def test_a_row_without_a_query_or_an_answer_is_dropped_and_counted(tmp_path: Path) -> None:
+    rows = [ROWS[0], {**ROWS[1], "answer": []}, {**ROWS[2], "query": " "}]
+    dataset = load(f"templama:{written(tmp_path, rows)}")
+    assert [fact.id for fact in dataset.facts("P54")] == ["Q1_P54_2011"]
+    assert dataset.notes == {"rows_read": 3, "rows_incomplete": 2}
 
 
 def test_two_sentences_in_one_relation_are_refused(tmp_path: Path) -> None:

@@ -252,11 +252,18 @@ def _open_folder(folder: Path) -> Dataset:
 
 
 def _read(reader: Reader, path: Path) -> Dataset:
-    """What a reader finds; refuses where that is no fact. The first relation mostly tells."""
-    dataset = reader.read(path)
-    if not any(dataset.frame(relation.id).height for relation in dataset.relations):
-        raise DataError(f"{path}: no fact of {reader.name} is in it; are its files whole?")
-    return dataset
+    """The dataset of a reader; rejects one without facts. A relation that cannot be read does not
+    matter while another has facts."""
+    dataset, faults = reader.read(path), []
+    for relation in dataset.relations:
+        try:
+            if dataset.frame(relation.id).height:
+                return dataset
+        except DataError as fault:
+            faults.append(fault)
+    if faults:
+        raise faults[0]
+    raise DataError(f"{path}: no fact of {reader.name} is in it; are its files whole?")
 
 
 def _folder(text: str) -> Path:

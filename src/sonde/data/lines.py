@@ -15,6 +15,7 @@ import gzip
 import json
 import os
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import islice
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 
 T = TypeVar("T")
+
+INCOMPLETE = "rows_incomplete"
+"""Where notes count the rows of published sets that have an empty label."""
 
 UNSOUND = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError)
 """What decoding a file may raise."""
@@ -68,6 +72,10 @@ class Row:
         if not isinstance(value, str) or (not value.strip() and value != default):
             raise self.fault(f"{key!r} must be a text that is not empty", value)
         return value
+
+    def is_blank(self, *keys: str) -> bool:
+        """Whether one of these fields is there, but null, blank or a list without or with such."""
+        return any(_is_blank(self.values[key]) for key in keys if key in self.values)
 
     def choice(self, key: str, choices: tuple[str, ...], default: str | None = None) -> str:
         """One of a few texts."""
@@ -155,8 +163,28 @@ def _line(needed: tuple[str, ...], optional: tuple[str, ...]) -> Any:
     return msgspec.defstruct("Line", kinds)
 
 
-def read_texts(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) -> DataFrame:
-    """Columns of a JSON-lines file: texts that are not empty, optional ones null if absent."""
+def _is_blank(value: Any) -> bool:
+    if isinstance(value, list):
+        return not value or any(map(_is_blank, value))
+    return value is None or (isinstance(value, str) and not value.strip())
+
+
+def complete_rows(rows: Iterable[Row], keys: Sequence[str], counts: Counter[str]) -> Iterator[Row]:
+    """The rows of a published set without those that have an empty field, which are counted."""
+    for row in rows:
+        if row.is_blank(*keys):
+            counts[INCOMPLETE] += 1
+        else:
+            yield row
+
+
+def read_texts(
+    path: Path, needed: Sequence[str], optional: Sequence[str], counts: Counter[str]
+) -> DataFrame:
+    """Columns of a published JSON-lines file: texts, of which optional ones are null if empty.
+
+    Rows with an empty text that is needed are dropped and counted.
+    """
     names, line = (*needed, *optional), _line(tuple(needed), tuple(optional))
 
     def frame(lines: Iterable[Any]) -> DataFrame:
@@ -164,7 +192,7 @@ def read_texts(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) 
         return text_frame({n: [getattr(row, n) for row in rows] for n in names}, {})
 
     def closely(row: Row) -> Any:
-        given = (name for name in optional if row.values.get(name) is not None)
+        given = (name for name in optional if name in row.values and not row.is_blank(name))
         return line(**{name: row.text(name) for name in (*needed, *given)})
 
     try:
@@ -172,7 +200,7 @@ def read_texts(path: Path, needed: Sequence[str], optional: Sequence[str] = ()) 
             return columns
     except UNSOUND:
         pass
-    return frame(map(closely, read_rows(path)))
+    return frame(map(closely, complete_rows(read_rows(path), needed, counts)))
 
 
 def read_rows(path: Path) -> Iterator[Row]:

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from sonde.core.errors import TemplateError
 from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Kind, Relation, Source, Style, Template
 from sonde.data.format import hash_files, worded_relations
-from sonde.data.lines import Row, read_rows
+from sonde.data.lines import Row, complete_rows, read_rows
 from sonde.prompting.languages import QUESTION_MARKS
 
 ATLAS = Path(__file__).parent / "bundled" / "atlas"
@@ -77,8 +77,14 @@ def read_wordings(
     card: Card, folder: Path, paths: Sequence[Path], wording: Callable[[Path, Row], Wording]
 ) -> Wordings:
     """The templates of files of JSON lines below a folder; `wording` says how a row is read."""
-    rows = (wording(path, row) for path in paths for row in read_rows(path))
+    incomplete: Counter[str] = Counter()
+    rows = (
+        wording(path, row)
+        for path in paths
+        for row in complete_rows(read_rows(path), ("pattern", "template"), incomplete)
+    )
     templates, notes = gather(card.name, rows)
+    notes |= incomplete
     return Wordings(
         card=card, templates=templates, fingerprint=hash_files(folder, paths), notes=notes
     )

@@ -6,8 +6,9 @@
                                "answer_idx"}
 
 A fact's object is the answer at `answer_idx` of its relation's space. BEAR-big names no spaces: its
-answers are all objects of a relation. Rows that repeat a subject and an object are dropped and
-counted. Domains, where they are given, are the relation's tags.
+answers are all objects of a relation. Rows with an empty label and rows that repeat a subject and
+an object are dropped and counted. Domains, where they are given, are the relation's tags. A fault
+in a relation's file is raised when the facts of this relation are read.
 """
 
 from __future__ import annotations
@@ -16,34 +17,56 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sonde.core.errors import DataError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import hash_files, template_of
-from sonde.data.lines import Row, read_object, read_rows
+from sonde.data.lines import Row, complete_rows, read_object, read_rows
 from sonde.data.readers import Published
 from sonde.data.wordings import kind_of, known_relation, style_of
 
+if TYPE_CHECKING:
+    from polars import DataFrame
+
 METADATA = "metadata_relations.json"
+LABELS = ("sub_id", "sub_label", "obj_id", "obj_label")
 
 
 def _read(folder: Path) -> Dataset:
-    """Open the folder; all facts are read now, since they are counted."""
+    """Open the folder; all facts are read now, since types and answers of relations need them."""
     metadata = read_object(folder / METADATA)
     paths = {id: folder / f"{id}.jsonl" for id in metadata.values}
     asked = {id: path for id, path in paths.items() if path.is_file()}
     _refuse_others(folder, paths)
-    relations, facts, notes = [], {}, Counter[str]()
+    relations, notes = [], Counter[str](rows_read=0, duplicate_rows=0)
+    facts: dict[str, DataFrame | DataError] = {}
+
+    def read(id: str) -> DataFrame:
+        if isinstance(frame := facts[id], DataError):
+            raise frame
+        return frame
+
     for id, path in asked.items():
-        relation, own, rows = _read_relation(path, id, metadata.row(id))
+        described = metadata.row(id)
+        relation = replace(
+            known_relation(id, id),
+            templates=_templates(described, id),
+            answers=_space(described),
+            tags=_domains(described),
+            language="en",
+        )
+        try:
+            relation, own = _with_facts(relation, path, notes)
+            facts[id] = frame_of(own)
+        except DataError as fault:
+            facts[id] = fault
         relations.append(relation)
-        facts[id] = frame_of(own)
-        notes.update(rows_read=rows, duplicate_rows=rows - len(own))
     return Dataset(
         card=Card(name="bear", licence="none stated", sources=("BEAR (LM Pub Quiz)",)),
         relations=tuple(relations),
-        read=facts.__getitem__,
+        read=read,
         fingerprint=hash_files(folder, [folder / METADATA, *asked.values()]),
         notes={**notes, "relations_without_facts": len(paths) - len(asked)},
     )
@@ -59,24 +82,20 @@ def _refuse_others(folder: Path, paths: dict[str, Path]) -> None:
         raise DataError(f"{folder} has no facts of BEAR, such as P36.jsonl")
 
 
-def _read_relation(path: Path, id: str, described: Row) -> tuple[Relation, list[Fact], int]:
-    """A relation, its facts and how many rows its file has."""
-    rows = list(read_rows(path))
-    space = _space(described) or _objects(rows)
+def _with_facts(relation: Relation, path: Path, notes: Counter[str]) -> tuple[Relation, list[Fact]]:
+    """A relation with its type and its answers, and its facts."""
+    counts: Counter[str] = Counter()
+    rows = list(complete_rows(read_rows(path), LABELS, counts))
+    space = relation.answers or _objects(rows)
     known = {entity.id: entity for entity in space}
     facts: dict[str, Fact] = {}
     for row in rows:
-        fact = _fact(row, id, space, known)
+        fact = _fact(row, relation.id, space, known)
         facts.setdefault(fact.id, fact)
-    relation = replace(
-        known_relation(id, id),
-        kind=kind_of([[entity.id for entity in fact.objects] for fact in facts.values()]),
-        templates=_templates(described, id),
-        answers=space,
-        tags=_domains(described),
-        language="en",
-    )
-    return relation, list(facts.values()), len(rows)
+    notes.update(counts)
+    notes.update(rows_read=len(rows) + counts.total(), duplicate_rows=len(rows) - len(facts))
+    kind = kind_of([[entity.id for entity in fact.objects] for fact in facts.values()])
+    return replace(relation, kind=kind, answers=space), list(facts.values())
 
 
 def _space(described: Row) -> tuple[Entity, ...]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from sonde.core.errors import DataError
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, read_list
+from sonde.data.lines import INCOMPLETE, Row, complete_rows, read_list
 from sonde.data.readers import Published
 from sonde.data.wordings import known_relation
 
@@ -34,6 +34,10 @@ DESCRIPTIONS = {
     "this file's score, not one of paraphrases alone.",
     ORIGINAL: "",
 }
+NEEDED = (
+    *("subject", "prompt", "rephrase_prompt", "ground_truth", "target_new"),
+    *("locality_prompt", "locality_ground_truth"),
+)
 PASSED_OVER = ("attribute_prompts", "generation_prompts")
 
 
@@ -75,7 +79,7 @@ def _read(folder: Path) -> Dataset:
     """Open a file, or the one that a folder has."""
     path = folder if folder.is_file() else _path(folder)
     notes: Counter[str] = Counter()
-    cases = [_case(row, notes) for row in read_list(path)]
+    cases = [_case(row, notes) for row in complete_rows(read_list(path), NEEDED, notes)]
     if not cases:
         raise DataError(f"{path} holds no case of CounterFact")
     by_relation: dict[str, list[Case]] = {}
@@ -92,7 +96,7 @@ def _read(folder: Path) -> Dataset:
         relations=tuple(_relation(id, own) for id, own in by_relation.items()),
         read=lambda id: [fact for case in by_relation[id] for fact in case.facts()],
         fingerprint=hash_files(path.parent, [path]),
-        notes={"cases_read": len(cases), **notes},
+        notes={"cases_read": len(cases) + notes.get(INCOMPLETE, 0), **notes},
     )
 
 

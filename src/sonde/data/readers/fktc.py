@@ -3,9 +3,10 @@
     P17-subclass.json   first line  {"relations": ["Where is [X]?", …]}, the frames, base first
                         then rows   {"subject", "object", "taxonomy": [wrong objects]}
 
-One fact per subject and object; rows that repeat one are dropped and counted, and the first says
-what is wrong. Wrong objects stay as published, also those that are right: they are counted here,
-and left out where they are used. FKTC has no statements; the atlas's are added to its frames.
+One fact per subject and object; rows that repeat one and rows with an empty label are dropped and
+counted, and the first says what is wrong. Wrong objects stay as published, also those that are
+right: they are counted here, and left out where they are used. FKTC has no statements; the atlas's
+are added to its frames.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from sonde.core.fact_frames import frame_of
 from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Entity, Fact, Relation, Template
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, read_rows
+from sonde.data.lines import Row, complete_rows, read_rows
 from sonde.data.readers import Published
 from sonde.data.wordings import Wording, atlas_relations, gather, kind_of, known_relation
 
@@ -76,7 +77,8 @@ def _read_file(path: Path, id: str) -> tuple[Relation, DataFrame, dict[str, int]
     if head is None:
         raise DataError(f'{path} is empty; its first line is {{"relations": [frames]}}')
     frames = head.texts("relations")
-    rows = [_fact(row, id) for row in lines]
+    incomplete: Counter[str] = Counter()
+    rows = [_fact(row, id) for row in complete_rows(lines, ("subject", "object"), incomplete)]
     right: dict[str, set[str]] = {}
     firsts: dict[tuple[str, str], Fact] = {}
     for fact in rows:
@@ -84,10 +86,11 @@ def _read_file(path: Path, id: str) -> tuple[Relation, DataFrame, dict[str, int]
         firsts.setdefault((fact.subject.id, fact.objects[0].id), fact)
     mistaken = (any(e.id in right[fact.subject.id] for e in fact.wrong) for fact in rows)
     notes = {
-        "rows_read": len(rows),
+        "rows_read": len(rows) + incomplete.total(),
         "duplicate_rows": len(rows) - len(firsts),
         "rows_with_a_right_object_as_wrong": sum(mistaken),
         "relations_without_seven_frames": int(len(frames) != FRAMES),
+        **incomplete,
     }
     templates, counts = _templates(id, frames)
     known = known_relation(id, id, kind=kind_of(right.values()))

@@ -1,9 +1,10 @@
 """Read LAMA's T-REx files: `relations.jsonl`, `facts/ID.jsonl` and a vocabulary of allowed answers.
 
 One fact per row: only that row's object counts. Rows that repeat a (subject, object) pair are
-dropped and counted; relations without facts are passed over. Where the folder has `train/ID/`, the
-rows of its `train.jsonl` and `dev.jsonl` are facts of the splits `train` and `dev`. These name
-things and have no identifiers; all of them are kept, since to count is what they are for.
+dropped and counted, as are rows with an empty label; relations without facts are passed over. Where
+the folder has `train/ID/`, the rows of its `train.jsonl` and `dev.jsonl` are facts of the splits
+`train` and `dev`. These name things and have no identifiers; all of them are kept, since to count
+is what they are for.
 """
 
 from __future__ import annotations
@@ -34,10 +35,12 @@ def _read(folder: Path) -> Dataset:
         raise DataError(f"{folder}: no relation of relations.jsonl has a file in facts/")
     paths = {r.id: _facts_path(folder, r.id) for r in relations}
     trained = {r.id: _training_paths(folder, r.id) for r in relations}
-    rows = _test_rows(paths)
+    incomplete: Counter[str] = Counter()
+    rows = _test_rows(paths, incomplete)
+    read = rows.height + incomplete.total()
     pair = ("relation", "subject", "object")
     once = rows.lazy().unique(pair, keep="first", maintain_order=True)
-    facts, training = _by_relation(once), _by_relation(_training_rows(trained))
+    facts, training = _by_relation(once), _by_relation(_training_rows(trained, incomplete))
     more = [path for splits in trained.values() for path in splits.values()]
     hashed = [folder / "relations.jsonl", folder / VOCABULARY, *paths.values(), *more]
     return Dataset(
@@ -47,9 +50,10 @@ def _read(folder: Path) -> Dataset:
         fingerprint=hash_files(folder, hashed),
         vocabulary=read_vocabulary(folder / VOCABULARY),
         notes={
-            "rows_read": rows.height,
+            "rows_read": read,
             "duplicate_rows": rows.height - sum(kept.height for kept in facts.values()),
             **(_training_notes(training.values()) if more else {}),
+            **incomplete,
         },
     )
 
@@ -80,14 +84,14 @@ def _by_relation(rows: LazyFrame) -> dict[str, DataFrame]:
     return {str(id): frame for (id,), frame in facts.items()}
 
 
-def _test_rows(paths: Mapping[str, Path]) -> DataFrame:
+def _test_rows(paths: Mapping[str, Path], counts: Counter[str]) -> DataFrame:
     """The rows of relations, as the columns of a fact; 27 have no identifiers."""
     import polars
     from polars import col, format, lit
 
     needed, optional = ("sub_label", "obj_label"), ("sub_uri", "obj_uri")
     parts = [
-        read_texts(path, needed, optional).with_columns(relation=lit(id))
+        read_texts(path, needed, optional, counts).with_columns(relation=lit(id))
         for id, path in paths.items()
     ]
     columns = polars.concat(parts).select(
@@ -100,13 +104,15 @@ def _test_rows(paths: Mapping[str, Path]) -> DataFrame:
     return columns.with_columns(fact=format("{}:{}:{}", "relation", "subject_id", "object_id"))
 
 
-def _training_rows(trained: Mapping[str, Mapping[str, Path]]) -> LazyFrame:
+def _training_rows(trained: Mapping[str, Mapping[str, Path]], counts: Counter[str]) -> LazyFrame:
     """The training facts of relations; rows of one text may be of two things with these names."""
     import polars
     from polars import format, lit
 
     parts = [
-        read_texts(path, ("sub", "obj")).with_columns(relation=lit(id), split=lit(split))
+        read_texts(path, ("sub", "obj"), (), counts).with_columns(
+            relation=lit(id), split=lit(split)
+        )
         for id, splits in trained.items()
         for split, path in splits.items()
     ]

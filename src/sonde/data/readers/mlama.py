@@ -7,8 +7,8 @@
 
 There is one relation for each language, `P19.ja`, and `P19` is what it is in all. Subjects and
 objects have the same identifiers in every language, by which facts are joined: not every fact is
-there in every language. A row without identifiers and one that repeats a pair are left out and
-counted, as is a relation that a language has no template for.
+there in every language. A row without identifiers or with an empty label and one that repeats a
+pair are left out and counted, as is a relation that a language has no template for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sonde.core.errors import DataError
 from sonde.core.fact_frames import completed
 from sonde.core.facts import Card, Dataset, Relation, Source, Template
 from sonde.data.format import hash_files
-from sonde.data.lines import read_rows, read_texts
+from sonde.data.lines import INCOMPLETE, Row, read_rows, read_texts
 from sonde.data.wordings import Wording, gather, kind_of, known_relation
 
 if TYPE_CHECKING:
@@ -90,10 +90,11 @@ def _facts(path: Path, id: str, counts: Counter[str]) -> DataFrame:
     """The facts of a file: one for each pair of a subject and an object."""
     from polars import col, format, lit
 
-    rows = read_texts(path, ("sub_label", "obj_label"), ("sub_uri", "obj_uri"))
+    before = counts.get(INCOMPLETE, 0)
+    rows = read_texts(path, ("sub_label", "obj_label"), ("sub_uri", "obj_uri"), counts)
     named = rows.drop_nulls()
     once = named.unique(("sub_uri", "obj_uri"), keep="first", maintain_order=True)
-    counts["rows_read"] += rows.height
+    counts["rows_read"] += rows.height + counts.get(INCOMPLETE, 0) - before
     counts["rows_without_identifiers"] += rows.height - named.height
     counts["duplicate_rows"] += named.height - once.height
     facts = once.lazy().select(
@@ -132,11 +133,16 @@ def _mlama_files(folder: Path) -> dict[Place, Path]:
     return _in_order(path for path in files if path.parent in known)
 
 
+def _sentence(row: Row, key: str) -> str:
+    """A template; an empty one is counted among those without slots."""
+    return row.text(key) if key in row.values and not row.is_blank(key) else ""
+
+
 def _mlama_wordings(folder: Path) -> Iterator[tuple[Path, Wording]]:
     for path in _in_order(folder.glob(f"*/{TEMPLATES}")).values():
         for row in read_rows(path):
             id = f"{row.text('relation')}.{path.parent.name}"
-            yield path, Wording(id, row.text("template", ""), "manual")
+            yield path, Wording(id, _sentence(row, "template"), "manual")
 
 
 def _mpararel_wordings(folder: Path) -> Iterator[tuple[Path, Wording]]:
@@ -146,7 +152,7 @@ def _mpararel_wordings(folder: Path) -> Iterator[tuple[Path, Wording]]:
         for row in read_rows(path):
             by_hand = language == ENGLISH or row.values.get("checked-by-human") is True
             source: Source = "manual" if by_hand else "paraphrase"
-            yield path, Wording(f"{path.stem}.{language}", row.text("pattern"), source)
+            yield path, Wording(f"{path.stem}.{language}", _sentence(row, "pattern"), source)
 
 
 MLAMA = Translated(

@@ -27,7 +27,7 @@ from sonde.core.errors import DataError, SondeError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Template
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, structure
+from sonde.data.lines import Row, complete_rows, structure
 from sonde.data.readers import Published
 from sonde.data.tables.files import read_table, tables
 from sonde.data.wordings import Wording, gather, kind_of, known_relation
@@ -54,7 +54,9 @@ def _read(folder: Path) -> Dataset:
         raise DataError(f"{folder} holds no table, such as a .jsonl, .csv or .parquet file")
     column = _key(paths)
     collected: dict[str, _Relation] = {}
-    for row in _rows(paths):
+    incomplete: Counter[str] = Counter()
+    needed = ("rel_uri", "sub_ent", "template", "obj_uris", "obj_ents", column)
+    for row in complete_rows(_rows(paths), needed, incomplete):
         collected.setdefault(row.text("rel_uri"), _Relation()).add(row, row.text(column))
     if not collected:
         raise DataError(f"{folder}: the tables have no row")
@@ -71,7 +73,7 @@ def _read(folder: Path) -> Dataset:
         relations=tuple(relations),
         read=facts.__getitem__,
         fingerprint=hash_files(folder, paths),
-        notes={**notes, "pairs_told_by_name": told},
+        notes={**notes, "pairs_told_by_name": told, **incomplete},
     )
 
 
@@ -209,6 +211,7 @@ def _key(paths: list[Path]) -> str:
             raise row.fault(f"a row must have the columns {', '.join(COLUMNS)}", missing[0])
     if rows and all(row.values.get("sub_uri") for row in rows):
         return "sub_uri"
+    rows = list(complete_rows(rows, ("rel_uri", "sub_ent", "uuid"), Counter()))
     prompts = {(row.text("rel_uri"), row.text("sub_ent")) for row in rows}
     uuids = {row.text("uuid") for row in rows}
     return "sub_ent" if len(uuids) == len(rows) and len(prompts) < len(rows) else "uuid"

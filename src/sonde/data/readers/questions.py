@@ -7,6 +7,7 @@ KAMEL has a question for each relation, and facts with all their answers:
                              "chosen"}, …]}; rdf is null for numbers and dates
     P103/train.jsonl, dev.jsonl   {"sub_label", "obj_label": ["French", …]}: names alone
 
+The folders of relations may also be in `data/KAMEL/` below the questions, as in KAMEL's repository.
 One fact per row, with every object; its usual name is the chosen one, its alternatives are further
 names. Subjects have names and no identifiers. Of two questions for a relation the last counts, as
 in KAMEL's own program. Relations without a question are left out and counted.
@@ -30,12 +31,14 @@ number of the fact.
 
 Where questions of PopQA or EntityQuestions do not read alike, each fact is asked by its own. Their
 answers do not say which of them name the same thing, so they are names of one object.
+
+In all three, rows with an empty label are dropped and counted.
 """
 
 from __future__ import annotations
 
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from math import isfinite, nan
@@ -45,12 +48,23 @@ from typing import Any
 from sonde.core.errors import DataError
 from sonde.core.facts import APART, SUBJECT_SLOT, Card, Dataset, Entity, Fact, Relation
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, read_lines, read_list, read_rows, structure
+from sonde.data.lines import (
+    INCOMPLETE,
+    Row,
+    complete_rows,
+    read_lines,
+    read_list,
+    read_rows,
+    structure,
+)
 from sonde.data.readers import Published
 from sonde.data.tables.files import read_table
 from sonde.data.wordings import asked_by, relation_ids
 
 QUESTIONS = "question-templates.csv"
+REPOSITORY = Path("data", "KAMEL")
+"""Where the repository has the folders of relations."""
+
 SUBJECT = "[S]"
 SPLITS = ("test", "dev", "train")
 EXPECTED = "'obj_label' must be a list of labels, or of {rdf, alternative, chosen}"
@@ -59,27 +73,30 @@ EXPECTED = "'obj_label' must be a list of labels, or of {rdf, alternative, chose
 def _kamel(folder: Path) -> Dataset:
     """Open the folder; facts are read when they are asked for."""
     questions = _kamel_questions(folder / QUESTIONS)
+    root = folder / REPOSITORY if (folder / REPOSITORY).is_dir() else folder
     held = sorted(
-        (path.parent.name for path in folder.glob("*/test.jsonl")),
+        (path.parent.name for path in root.glob("*/test.jsonl")),
         key=lambda id: (len(id), id),
     )
     asked = [id for id in held if id in questions]
     if not asked:
         raise DataError(f"{folder}: no relation of {QUESTIONS} has a file ID/test.jsonl")
-    paths = {id: [folder / id / f"{split}.jsonl" for split in SPLITS] for id in asked}
+    paths = {id: [root / id / f"{split}.jsonl" for split in SPLITS] for id in asked}
     every = [folder / QUESTIONS, *(path for own in paths.values() for path in own)]
+    notes = {  # rows are counted when their relation is read
+        "relations_without_question": len(held) - len(asked),
+        "questions_without_facts": len(questions) - len(asked),
+    }
+    incomplete: set[str] = set()
     return Dataset(
         card=Card(name="kamel", licence="none stated", sources=("KAMEL",)),
         relations=tuple(
             asked_by(id, "kamel", questions[id], label=questions[id].replace(SUBJECT_SLOT, "…"))
             for id in asked
         ),
-        read=lambda id: _kamel_facts(id, paths[id]),
+        read=lambda id: _kamel_facts(id, paths[id], notes, incomplete),
         fingerprint=hash_files(folder, every),
-        notes={
-            "relations_without_question": len(held) - len(asked),
-            "questions_without_facts": len(questions) - len(asked),
-        },
+        notes=notes,
     )
 
 
@@ -99,32 +116,44 @@ def _kamel_questions(path: Path) -> dict[str, str]:
     return questions
 
 
-def _kamel_facts(relation: str, paths: list[Path]) -> Iterator[Fact]:
+def _kamel_facts(
+    relation: str, paths: list[Path], notes: dict[str, int], incomplete: set[str]
+) -> Iterator[Fact]:
     for path in filter(Path.is_file, paths):
         for number, row in enumerate(read_rows(path), 1):
-            split = path.stem
+            split, objects = path.stem, _objects(row)
+            if row.is_blank("sub_label") or not objects:
+                incomplete.add(row.where)  # a relation may be read twice
+                notes[INCOMPLETE] = len(incomplete)
+                continue
             yield Fact(
                 id=f"{relation}:{split}:{number}",
                 relation=relation,
                 subject=Entity.named(row.text("sub_label")),
-                objects=_objects(row),
+                objects=objects,
                 split=split,
                 tags=() if split == "test" else (APART,),
             )
 
 
 def _objects(row: Row) -> tuple[Entity, ...]:
+    """The objects of a row; none where one has no name."""
     labels, ids = row.values.get("obj_label"), row.texts("obj_uri", empty=True)
-    if not isinstance(labels, list) or not labels:
+    if row.is_blank("obj_label"):
+        return ()
+    if not isinstance(labels, list):
         raise row.fault(EXPECTED, labels)
     if ids and len(ids) != len(labels):
         raise row.fault(f"'obj_uri' must have an entry for each of {len(labels)} labels", ids)
-    entities = (_object(row, label, id) for label, id in zip_longest(labels, ids, fillvalue=""))
-    return tuple({entity.id: entity for entity in entities}.values())
+    entities = [_object(row, label, id) for label, id in zip_longest(labels, ids, fillvalue="")]
+    named = {entity.id: entity for entity in entities if entity is not None}
+    return () if None in entities else tuple(named.values())
 
 
-def _object(row: Row, label: Any, id: str) -> Entity:
+def _object(row: Row, label: Any, id: str) -> Entity | None:
     """An object by its chosen label; that of a number or a date is its identifier, too."""
+    if not isinstance(label, dict | str | None):
+        raise row.fault(EXPECTED, label)
     given = [label]
     if isinstance(label, dict):
         more = label.get("alternative") or []
@@ -133,7 +162,7 @@ def _object(row: Row, label: Any, id: str) -> Entity:
         given = [label.get("chosen"), label.get("rdf"), *more]
     names = tuple(dict.fromkeys(n.strip() for n in given if isinstance(n, str) and n.strip()))
     if not names:
-        raise row.fault(EXPECTED, label)
+        return None
     return Entity(id=id if id.startswith("Q") else names[0], names=names)
 
 
@@ -156,8 +185,8 @@ def _popqa(path: Path) -> Dataset:
     if table.is_dir():
         raise DataError(f"{path} holds no table of PopQA, such as {FILES[0]}; give the file")
     rows = defaultdict(list)
-    for row in read_table(table):
-        _check(row)
+    incomplete: Counter[str] = Counter()
+    for row in complete_rows(map(_checked, read_table(table)), NEEDED[:4], incomplete):
         rows[row.text("prop")].append(row)
     if not rows:
         raise DataError(f"{table} holds no rows")
@@ -168,15 +197,17 @@ def _popqa(path: Path) -> Dataset:
         relations=tuple(_popqa_relation(ids[prop], prop, rows[prop]) for prop in rows),
         read=lambda id: [_popqa_fact(row, id) for row in rows[names[id]]],
         fingerprint=hash_files(table.parent, [table]),
+        notes=incomplete,
     )
 
 
-def _check(row: Row) -> None:
+def _checked(row: Row) -> Row:
     if missing := [name for name in NEEDED if name not in row.values]:
         raise DataError(
             f"{row.where}: no column {', '.join(map(repr, missing))}; PopQA's table has "
             f"{', '.join(NEEDED)} and others"
         )
+    return row
 
 
 def _popqa_relation(id: str, prop: str, rows: list[Row]) -> Relation:
@@ -237,8 +268,13 @@ FILE = re.compile(r"(P\d+)\.(test|dev|train)\.json")
 def _entityquestions(folder: Path) -> Dataset:
     """Open the folder; all questions are read now, since together they tell the subjects."""
     paths = _split_paths(folder)
+    incomplete: Counter[str] = Counter()
     read = {
-        id: [(split, row) for split, path in own for row in read_list(path)]
+        id: [
+            (split, row)
+            for split, path in own
+            for row in complete_rows(read_list(path), ("question", "answers"), incomplete)
+        ]
         for id, own in paths.items()
     }
     rows = {id: own for id, own in read.items() if own}
@@ -253,6 +289,7 @@ def _entityquestions(folder: Path) -> Dataset:
             for number, (split, row) in enumerate(rows[id], 1)
         ],
         fingerprint=hash_files(folder, [path for own in paths.values() for _, path in own]),
+        notes=incomplete,
     )
 
 

@@ -14,6 +14,7 @@ left of a query is the name.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -32,7 +33,7 @@ from sonde.core.facts import (
     Template,
 )
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, read_rows
+from sonde.data.lines import Row, complete_rows, read_rows
 from sonde.data.readers import Published
 from sonde.data.wordings import known_relation
 
@@ -68,7 +69,12 @@ def _recognises(folder: Path) -> bool:
 def _read(folder: Path) -> Dataset:
     """Open a file, or all splits of a folder."""
     paths = [folder] if folder.is_file() else _paths(folder)
-    rows = [_asked(row, SPLITS.get(p.stem, "test")) for p in paths for row in read_rows(p)]
+    counts: Counter[str] = Counter()
+    rows = [
+        _asked(row, SPLITS.get(path.stem, "test"))
+        for path in paths
+        for row in complete_rows(read_rows(path), ("query", "answer"), counts)
+    ]
     if not rows:
         raise DataError(f"{folder} holds no row of TempLAMA, such as those of test.jsonl")
     by_relation: dict[str, list[Asked]] = {}
@@ -82,7 +88,7 @@ def _read(folder: Path) -> Dataset:
         relations=tuple(relation for relation, _ in worded.values()),
         read=lambda id: _facts(by_relation[id], worded[id][1]),
         fingerprint=hash_files(paths[0].parent, paths),
-        notes={"rows_read": len(rows)},
+        notes={"rows_read": len(rows) + counts.total(), **counts},
     )
 
 
