@@ -54,6 +54,47 @@ def test_what_is_not_known_is_refused_with_what_may_be_meant(
     assert not (tmp_path / "out").exists()
 
 
+REPEATED = {
+    ("run", "lama", "-m", "control:majority", "--model", "control:majority"): (
+        "--model is given 2 times",
+        "once per model",
+        "sonde compare",
+    ),
+    ("run", "lama", "-m", "control:majority", "--limit", "2", "--limit=3"): (
+        "--limit is given 2 times",
+    ),
+    ("run", "lama", "-m", "control:majority", "--html", "--no-html"): ("--html is given 2 times",),
+    ("run", "lama", "-m", "control:majority", "-o", "a", "-o", "b", "-oc"): (
+        "--out is given 3 times",
+    ),
+    ("run", "lama", "-m", "control:majority", "--set", "template=1", "--set", "template=2"): (
+        "--set gives template more than once",
+    ),
+    ("plan", "qa", "-m", "control:majority", "--seed", "1", "--seed", "1"): (
+        "--seed is given 2 times",
+    ),
+    ("demo", "--limit", "0", "--limit", "0"): ("--limit is given 2 times",),
+    ("report", "runs/a", "--html", "a", "--html", "b"): ("--html is given 2 times",),
+    ("data", "build", "nobel", "--out", "a", "--out", "b"): ("--out is given 2 times",),
+}
+
+
+@pytest.mark.parametrize("words", REPEATED, ids=" ".join)
+def test_an_option_that_may_be_given_once_is_rejected_the_second_time(
+    sonde: Sonde, words: tuple[str, ...]
+) -> None:
+    sonde(*words).refused(USAGE, *REPEATED[words])
+
+
+def test_an_option_that_is_a_list_may_be_repeated(sonde: Sonde, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    settings = ("--set", "template=1", "--set", "answer=score", "--wording", "P37=[X] is [Y].")
+    words = ("run", "lama", "-m", "control:majority", "-d", data, "-o", out, *settings)
+    done = sonde(*words, "--wording", "P36=[X] has [Y].")
+    assert done.code == 0, done.err
+    assert sonde("run", "lama", "--help", "--help").code == 0
+
+
 def test_a_dataset_that_is_not_there_is_named(sonde: Sonde, data: Path, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     sonde("data", "show", tmp_path / "no").refused(3, str(tmp_path / "no"), "is not a folder")

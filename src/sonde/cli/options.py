@@ -155,6 +155,8 @@ def pairs(texts: list[str] | None) -> dict[str, str]:
         key, equals, value = text.partition("=")
         if not equals:
             raise UsageError(f"--set takes KEY=VALUE, not {text!r}")
+        if key in values:
+            raise UsageError(f"--set gives {key} more than once; give it once")
         values[key] = value
     return values
 

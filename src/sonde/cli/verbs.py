@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import partial
 from importlib import import_module
@@ -14,9 +15,11 @@ from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from sonde import __version__
 from sonde.cli.options import verb
+from sonde.core.errors import UsageError
 
 
 def group(
@@ -62,6 +65,35 @@ def summary(command: Any) -> str:
     return " ".join(first.split())
 
 
+class Command(TyperCommand):
+    """A command that rejects an option given twice, where click keeps only the last value."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        """The parser of the command line."""
+        parser = super().make_parser(ctx)  # type: ignore[no-untyped-call,unused-ignore]
+        parse = parser.parse_args
+
+        def parse_once(args: list[str]) -> Any:
+            opts, rest, order = parse(args)
+            for parameter, count in Counter(order).items():
+                if count > 1 and not parameter.multiple and parameter.name != "help":
+                    raise UsageError(_repeated(max(parameter.opts, key=len), count))
+            return opts, rest, order
+
+        parser.parse_args = parse_once  # type: ignore[method-assign]
+        return parser
+
+
+def _repeated(flag: str, count: int) -> str:
+    """The message for a flag that is repeated."""
+    if flag == "--model":
+        return (
+            f"--model is given {count} times, but several models in one command are not supported "
+            "yet; run the command once per model and compare the runs with 'sonde compare'"
+        )
+    return f"{flag} is given {count} times; give it once"
+
+
 class Verbs(Mapping[str, Any]):
     """The commands of a group by name; none is imported or made before it is looked up."""
 
@@ -84,7 +116,7 @@ class Verbs(Mapping[str, Any]):
         if hasattr(found, "commands"):
             return found
         app = typer.Typer(add_completion=False, rich_markup_mode=None)
-        app.command(name)(found)
+        app.command(name, cls=Command)(found)
         return typer.main.get_command(app)
 
     def __iter__(self) -> Iterator[str]:
