@@ -1,4 +1,4 @@
-"""docs/framing.md tells the names that the probe has, and prompts as they are."""
+"""docs/monitor.md shows the prompts of the framing probe as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sonde.probes.framing.probe import Framing
 from tests.docs.pages import DOCS, rows
 from tests.worlds import fact, world
 
-PAGE = DOCS / "framing.md"
+PAGE = DOCS / "monitor.md"
 
 
 def test_the_documented_prompts_are_those_that_are_asked() -> None:
