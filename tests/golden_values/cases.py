@@ -50,7 +50,9 @@ Settings = dict[str, Any]
 COUNTED = "majority,class-prior,naive-bayes"
 FEW: Settings = {"draws": 500}
 ICL: Settings = {"samples": 3, "most": 3, "floor": 2, **FEW}
+SPACES: Settings = {"inside": "space", "between": "space"}
 EIC: Settings = {"training": 20, "start": 10, "stride": 2}
+COMMAS: Settings = {"inside": "space", "between": "comma", **EIC}
 SEQUENCE: Settings = {"length": 20, "replaced": 4, "seeds": 2}
 ROUGH: Settings = {"most": 4, "frames": 2, "negatives": 3}
 TABLE = ANSWERS / "models.toml"
@@ -129,16 +131,16 @@ CASES: dict[str, Case] = {
     "tags": Run(Asked(probe="lama", model="majority", data="tagged", settings={"answer": "score"})),
     "tags-belief": Run(Asked(probe="belief", model="gpt2", data="tagged", settings=FEW)),
     # in-context estimation
-    "ic-lke": Run(_world("ic-lke", "causal", 12, n=5, controls="all")),
-    "ic-lke-gpt2": Run(_world("ic-lke", "gpt2", 12, n=5)),
-    "ic-lke-llama": Run(_world("ic-lke", "llama", 12, n=5)),
+    "ic-lke": Run(_world("ic-lke", "causal", 12, n=5, controls="all", **SPACES)),
+    "ic-lke-gpt2": Run(_world("ic-lke", "gpt2", 12, n=5, **SPACES)),
+    "ic-lke-llama": Run(_world("ic-lke", "llama", 12, n=5, **SPACES)),
     "ic-lke-seeds": Run(_world("ic-lke", "causal", n=5, seeds=3, options=8)),
-    "ic-lke-names": Run(_atlas("ic-lke", "many", n=5, names="all", seeds=2)),
-    "ic-lke-nobel": Run(_nobel("ic-lke", "majority", n=10, options=20)),
+    "ic-lke-names": Run(_atlas("ic-lke", "many", n=5, names="all", seeds=2, **SPACES)),
+    "ic-lke-nobel": Run(_nobel("ic-lke", "majority", n=10, options=20, **SPACES)),
     "ic-lke-reread": Reread("ic-lke-names", {"levels": (0.1, 0.6)}),
-    "eic-lke-facts": Run(_world("eic-lke", "causal", **EIC)),
+    "eic-lke-facts": Run(_world("eic-lke", "causal", **COMMAS)),
     "eic-lke-options": Run(_world("eic-lke", "causal", layout="options", **EIC)),
-    "eic-lke-table": Run(_atlas("eic-lke", "many", **EIC)),
+    "eic-lke-table": Run(_atlas("eic-lke", "many", **COMMAS)),
     "lke-shots": Run(_world("lke-shots", "causal", n=(1, 5, 10), seeds=2)),
     "lke-shots-table": Run(_atlas("lke-shots", "many", n=(1, 5), seeds=2)),
     "lke-sequence": Run(_world("lke-sequence", "causal", **SEQUENCE)),
@@ -210,13 +212,13 @@ CASES: dict[str, Case] = {
         for model in ("llama", "bert", "t5", "majority")
     },
     **{
-        f"plan-{probe}-{model}": Told("plan", _world(probe, model), ("--measure", "0"))
-        for probe, model in (
-            ("belief", "masked"),
-            ("ic-lke", "causal"),
-            ("monitor", "causal"),
-            ("lama", "t5"),
-            ("lama", "majority"),
+        f"plan-{probe}-{model}": Told("plan", _world(probe, model, **settings), ("--measure", "0"))
+        for probe, model, settings in (
+            ("belief", "masked", {}),
+            ("ic-lke", "causal", SPACES),
+            ("monitor", "causal", {}),
+            ("lama", "t5", {}),
+            ("lama", "majority", {}),
         )
     },
     # cards
@@ -225,7 +227,7 @@ CASES: dict[str, Case] = {
     "resumed-lama": Resumed(_atlas("lama", "naive-bayes", 12, answer="score")),
     "resumed-belief": Resumed(_atlas("belief", "many", 2, answer="fill")),
     "resumed-belief-icl": Resumed(_atlas("belief-icl", "few", 12, **ICL)),
-    "resumed-eic-lke": Resumed(_atlas("eic-lke", "many", **EIC)),
+    "resumed-eic-lke": Resumed(_atlas("eic-lke", "many", **COMMAS)),
     "resumed-monitor": Resumed(_atlas("monitor", "majority", most=4)),
 }
 

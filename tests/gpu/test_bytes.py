@@ -19,7 +19,7 @@ from tests import tiny
 pytestmark = pytest.mark.gpu
 
 CASES: dict[str, tuple[str, int, str, dict[str, Any]]] = {
-    "options": ("llama", 512, "ic-lke", {}),
+    "options": ("llama", 512, "ic-lke", {"inside": "space", "between": "space"}),
     "options of a masked model": ("bert", 512, "lama", {"answer": "score"}),
     "options of an encoder-decoder": ("t5", 512, "lama", {}),
     "texts and samples": ("llama", 32, "belief-icl", {"samples": 20}),

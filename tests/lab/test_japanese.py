@@ -28,7 +28,7 @@ from .worlds import any_world, small
 PROBES: dict[str, dict[str, Any]] = {
     "belief": {"names": "original", "draws": 50},
     "belief-icl": {"samples": 0, "draws": 50},
-    "ic-lke": {"n": 6},
+    "ic-lke": {"n": 6, "inside": "space", "between": "space"},
     "monitor": {"shots": 2, "frame": "qa"},
 }
 TWO_RELATIONS = WorldSettings(

@@ -23,6 +23,7 @@ from tests.worlds import fact, facts, world
 from .lke_literal import Reader, assert_equal, causal, cities
 from .lke_world import read, trained
 
+PAPER: dict[str, Any] = {"inside": "space", "between": "comma"}
 GOLDEN = Path(__file__).parents[1] / "golden" / "lke" / "eic-lke.txt"
 
 
@@ -35,7 +36,7 @@ def parts(prompt: Prompt) -> list[str]:
 def test_sequences_are_those_written_down() -> None:
     written = []
     for layout in ("facts", "options"):
-        probe = EicLke(training=6, start=2, stride=2, options=4, layout=layout)
+        probe = EicLke(training=6, start=2, stride=2, options=4, layout=layout, **PAPER)
         for prompt in probe.ask(world(relations=("P36",))):
             key = f"{layout} {prompt.own['option']}: {', '.join(dict.fromkeys(prompt.facts))}"
             written.append(f"{key}\n{prompt.prefix!r}\n{parts(prompt)!r}\n")
@@ -94,10 +95,10 @@ def test_a_subject_that_is_tested_is_not_among_the_training_facts() -> None:
 
 
 def test_fewer_training_facts_start_the_tests_earlier_and_are_told() -> None:
-    report = read(EicLke(), world(relations=("P36",)))
+    report = read(EicLke(**PAPER), world(relations=("P36",)))
     assert report.counts["relations_fewer_examples"] == 1
     assert "6 were used" in " ".join(report.findings)
-    prompt = next(EicLke().ask(world(relations=("P36",))))
+    prompt = next(EicLke(**PAPER).ask(world(relations=("P36",))))
     assert prompt.prefix.count(",") == 4  # three training facts, then the one that is tested
 
 
@@ -187,7 +188,7 @@ def written(
 @pytest.mark.parametrize("layout", ["facts", "options"])
 def test_it_equals_its_definition(layout: str, folder: Path) -> None:
     data = cities()
-    probe = EicLke(training=9, start=3, stride=2, layout=layout)  # type: ignore[arg-type]
+    probe = EicLke(training=9, start=3, stride=2, layout=layout, **PAPER)  # type: ignore[arg-type]
     answered = answer_all(causal(folder), list(probe.ask(data)))
     judged = probe.judged(data, answered)
     assert_equal(judged, data, literal(folder, data, probe))

@@ -16,6 +16,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Score
 from sonde.core.reports import Curves
 from sonde.models.controls import majority
+from sonde.probes.lke.eic import EicLke
 from sonde.probes.lke.ic import IcLke
 from sonde.testing import check_probe
 from tests.rows import answer_all
@@ -24,17 +25,33 @@ from tests.worlds import fact, facts, world
 from .lke_literal import Reader, assert_equal, causal, cities
 from .lke_world import Told, read, right
 
+PAPER: dict[str, Any] = {"inside": "space", "between": "space"}
 GOLDEN = Path(__file__).parents[1] / "golden" / "lke" / "ic-lke.txt"
 
 
 def test_prompts_are_those_written_down() -> None:
     written = []
-    for settings in ({"n": 3}, {"n": 2, "inside": " : ", "between": "\\n", "seeds": 2}):
+    others: dict[str, Any] = {"n": 2, "inside": " : ", "between": "\\n", "seeds": 2}
+    for settings in ({"n": 3, **PAPER}, others):
         for prompt in IcLke(**settings).ask(world()):
             assert isinstance(prompt.want, Score)
             key = f"{prompt.key.fact} seed {prompt.own['seed']}"
             written.append(f"{key}\n{prompt.prefix!r}\n{', '.join(prompt.want.options)}\n")
     assert "\n".join(written) == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_examples_are_lines_with_a_colon_unless_set() -> None:
+    for probe in (IcLke(n=2), EicLke(training=2, start=2, options=2)):
+        prompt = next(iter(probe.ask(world(relations=("P36",)))))
+        lines = prompt.prefix.strip("\n").split("\n")
+        assert len(lines) == 3 and all(" : " in line for line in lines)
+
+
+def test_the_report_names_the_separators_and_how_to_compare_others() -> None:
+    caveats = [f for f in read(IcLke(), world()).findings if "lke-separators" in f]
+    assert len(caveats) == 1 and "colon/newline only" in caveats[0]
+    [caveat] = [f for f in read(EicLke(**PAPER), world()).findings if "lke-separators" in f]
+    assert "space/space only" in caveat
 
 
 @pytest.mark.parametrize("settings", [{"seeds": 3, "n": 2}, {"inside": "[X] has [Y]."}])
@@ -44,7 +61,7 @@ def test_other_settings_pass_the_checks(settings: dict[str, Any]) -> None:
 
 def test_facts_of_a_relation_share_all_examples() -> None:
     prompts = [p for p in IcLke(n=4).ask(world()) if p.key.relation == "P36"]
-    beginnings = {p.prefix.removesuffix(f"{p.key.subject} ") for p in prompts}
+    beginnings = {p.prefix.removesuffix(f"{p.key.subject} : ") for p in prompts}
     assert len(prompts) == 2
     assert len(beginnings) == 1
 
@@ -266,7 +283,7 @@ def test_without_other_names_it_makes_no_difference_which_are_scored() -> None:
 
 
 def test_it_equals_its_definition(folder: Path) -> None:
-    data, probe = cities(), IcLke(n=7)
+    data, probe = cities(), IcLke(n=7, **PAPER)
     judged = probe.judged(data, answer_all(causal(folder), list(probe.ask(data))))
     held = list(data.facts("P36"))
     shown = [f for f in held if f.split == "train"]

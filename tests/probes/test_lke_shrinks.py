@@ -60,7 +60,7 @@ def test_a_relation_without_training_facts_shows_others_that_are_asked(probe: Ki
         if prompt.key.relation == "P1303":
             assert prompt.prefix.count(prompt.key.subject) == 1, "it is not its own example"
             others = set(players) - {prompt.key.subject}
-            assert all(f"{name} {players[name]} " in prompt.prefix for name in others)
+            assert all(f"{name} : {players[name]}\n" in prompt.prefix for name in others)
 
 
 @pytest.mark.parametrize("probe", PROBES)

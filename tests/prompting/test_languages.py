@@ -120,9 +120,9 @@ def test_monitor_and_framing_join_japanese_without_spaces(
 
 
 def test_ic_lke_separates_names_as_japanese_does() -> None:
-    (prompt,) = IcLke(n=2).ask(japan())
+    (prompt,) = IcLke(n=2, inside="space", between="space").ask(japan())
     assert prompt.prefix.endswith("日本\u3000") and prompt.prefix.count("\u3000") == 5
-    (colons,) = IcLke(n=1, inside="colon", between="newline").ask(japan())
+    (colons,) = IcLke(n=1).ask(japan())
     assert colons.prefix.endswith("\n日本：")
     (spaces,) = IcLke(n=1, inside=" ", between=" ").ask(japan())
     assert spaces.prefix.endswith(" 日本 ")

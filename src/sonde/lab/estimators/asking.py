@@ -145,6 +145,10 @@ Effort = Literal["quick", "full"]
 MANY = 10_000
 """More options than a relation has objects: all are offered, as LAMA does."""
 
+IC_LISTS: Mapping[str, Any] = {"options": MANY, "inside": "space", "between": "space"}
+EIC_LISTS: Mapping[str, Any] = {"options": MANY, "inside": "space", "between": " "}
+"""Lists in a world's text have spaces alone, as in the papers."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
@@ -168,8 +172,8 @@ QUICK = Spending(
         "lama": {},
         "belief": {"templates": "manual", "names": "original", "bias": False},
         "belief-icl": {"samples": 0, "most": 3, "language": "none"},
-        "ic-lke": {"n": 20, "options": MANY},
-        "eic-lke": {"training": 20, "start": 10, "stride": 1, "options": MANY, "between": " "},
+        "ic-lke": {"n": 20, **IC_LISTS},
+        "eic-lke": {"training": 20, "start": 10, "stride": 1, **EIC_LISTS},
         "monitor": {"frame": "qa", "shots": 4, "frames": 2, "negatives": 3, "most": 3},
     },
     methods={
@@ -186,8 +190,8 @@ FULL = Spending(
         "lama": {},
         "belief": {"bias": False},
         "belief-icl": {"templates": "all", "samples": 0, "most": 3, "language": "none"},
-        "ic-lke": {"n": 40, "options": MANY},
-        "eic-lke": {"training": 40, "start": 20, "stride": 2, "options": MANY, "between": " "},
+        "ic-lke": {"n": 40, **IC_LISTS},
+        "eic-lke": {"training": 40, "start": 20, "stride": 2, **EIC_LISTS},
         "monitor": {"frame": "qa", "shots": 4, "most": 3},
     },
     methods={

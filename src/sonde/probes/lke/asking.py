@@ -325,6 +325,15 @@ def separators_of(
     return lambda way: separated(inside, between, dataset.relation(way["relation"]).language)
 
 
+def separators_name(inside: str, between: str) -> str:
+    """How a report names separators; a line break is written as two characters.
+
+    >>> separators_name("colon", "newline")
+    'colon/newline'
+    """
+    return f"{inside}/{between}".replace("\n", "\\n")
+
+
 def check_levels(levels: tuple[float, ...]) -> None:
     """Refuse what is no probability."""
     for level in levels:

@@ -35,6 +35,7 @@ from sonde.probes.lke.asking import (
     Item,
     Shown,
     check_levels,
+    separators_name,
     separators_of,
 )
 from sonde.probes.lke.choices import Choices, Judging, gathered, summed, worded
@@ -87,8 +88,8 @@ class EicLke:
     layout: Literal["facts", "options"] = setting(
         "facts", "what a sequence tests: an option of each of several facts, or options of one fact"
     )
-    inside: str = setting("space", INSIDE_HELP)
-    between: str = setting("comma", BETWEEN_HELP)
+    inside: str = setting("colon", INSIDE_HELP)
+    between: str = setting("newline", BETWEEN_HELP)
     levels: tuple[float, ...] = setting(LEVELS, LEVELS_HELP, reads=True)
 
     def __post_init__(self) -> None:
@@ -119,6 +120,7 @@ class EicLke:
         reading = Reading(
             name="EIC-LKE",
             levels=self.levels,
+            separators=separators_name(self.inside, self.between),
             seeds=(seed,),
             prefixes={
                 relation.id: texts[0].text(self._separators(relation))[0]

@@ -27,6 +27,7 @@ from sonde.probes.lke.asking import (
     Asked,
     Shown,
     check_levels,
+    separators_name,
     separators_of,
 )
 from sonde.probes.lke.choices import Choices, judge, worded
@@ -43,8 +44,8 @@ class IcLke:
     shrinks: ClassVar[str] = "n"
 
     n: int = setting(50, "how many facts of the relation stand before the subject", least=1)
-    inside: str = setting("space", INSIDE_HELP)
-    between: str = setting("space", BETWEEN_HELP)
+    inside: str = setting("colon", INSIDE_HELP)
+    between: str = setting("newline", BETWEEN_HELP)
     options: int = setting(MANY, OPTIONS_HELP, least=2)
     names: Literal["usual", "all"] = setting(
         "usual", "score options by their usual names, or all names to pool them in the mass"
@@ -74,6 +75,7 @@ class IcLke:
         reading = Reading(
             name="IC-LKE",
             levels=self.levels,
+            separators=separators_name(self.inside, self.between),
             seeds=range(first, first + self.seeds),
             prefixes={
                 each.relation.id: each.prefix(each.items[0], self.n, self._separators(each))

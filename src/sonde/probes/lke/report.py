@@ -58,12 +58,14 @@ Row = Mapping[str, Any]
 class Reading:
     """How a run is read: what it was called, how much it asked for, and which levels count.
 
-    `seeds` are those of the draws of examples. `prefixes` is one prompt of each relation, to be
-    shown with `blank` behind it; `counts` and `tables` are further ones.
+    `separators` is their name; `seeds` are those of the draws of examples. `prefixes` is one
+    prompt of each relation, to be shown with `blank` behind it; `counts` and `tables` are further
+    ones.
     """
 
     name: str
     levels: tuple[float, ...]
+    separators: str
     seeds: Sequence[int]
     prefixes: Mapping[str, str]
     blank: str = "___"
@@ -321,6 +323,10 @@ def _findings(choices: Choices, reading: Reading) -> Iterator[str]:
     if len(relations) > 1:
         yield above_on_relations(estimates, ABOVE, relations)
     yield trust(estimates[OVERCONF.at()])
+    yield (
+        f"Accuracy may depend on the separators. This run used {reading.separators} only; "
+        "'sonde run lke-separators' compares several pairs on the same facts."
+    )
     spread = estimates[OVER_SEEDS.at(RELATIONS)].value
     if spread is not None:
         values = [estimates[BY_SEED.of(s=s).at(RELATIONS)].value or 0.0 for s in reading.seeds]
