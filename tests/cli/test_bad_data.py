@@ -47,6 +47,7 @@ def test_a_missing_file_is_named(sonde: Sonde, data: Path, missing: str) -> None
 
 LINES = {
     '{"id": "x", ': "expected a JSON object",
+    '{"id": "x", "id": "y"}': "expected a JSON object, but key 'id' is there more than once",
     "[1, 2]": "expected a JSON object, found '[1, 2]'",
     "null": "expected a JSON object, found 'null'",
     '{"id": "\\ud83d"}': "surrogates not allowed",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from sonde.core.errors import DataError, SondeError, UsageError
 from sonde.data.catalog import load
@@ -220,3 +222,53 @@ def test_a_dataset_by_no_known_name_is_told_where_to_read(sonde: Sonde) -> None:
         load("hbu:owner/name")
     with pytest.raises(DataError, match=r"docs/tables\.md"):
         load("./no-such-folder")
+
+
+def test_binary_cells_of_parquet_are_texts(tmp_path: Path) -> None:
+    path = tmp_path / "facts.parquet"
+    columns = {
+        "subject": pyarrow.array([b"France", "Österreich".encode()], pyarrow.binary()),
+        "object": pyarrow.array([[b"Paris"], [b"Wien", b"Vienna"]]),
+        "note": pyarrow.array([b"a", b"a"]).dictionary_encode(),
+    }
+    parquet.write_table(pyarrow.table(columns), path)
+    [relation] = (dataset := load(str(path))).relations
+    facts = list(dataset.facts(relation.id))
+    assert [fact.subject.name for fact in facts] == ["France", "Österreich"]
+    assert [object.name for object in facts[1].objects] == ["Wien", "Vienna"]
+    assert facts[0].details == {"note": "a"}
+
+
+def test_binary_cells_that_are_no_text_are_named_by_row_and_column(tmp_path: Path) -> None:
+    path = tmp_path / "facts.parquet"
+    subjects = [b"Peru", b"\xff\xfe", b"Fran\xe7a"]
+    parquet.write_table(pyarrow.table({"subject": subjects, "object": ["Lima"] * 3}), path)
+    said = refusal(path)
+    assert "row 2: 'subject' is binary and not text in UTF-8" in said and "row 3: 'sub" in said
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_a_map_column_of_parquet_is_rejected(nested: bool, tmp_path: Path) -> None:
+    kind = pyarrow.map_(pyarrow.string(), pyarrow.string())
+    cell: Any = [("en", "Lima"), ("fr", "Lima")]
+    names = pyarrow.array([[cell] if nested else cell], pyarrow.list_(kind) if nested else kind)
+    path = tmp_path / "facts.parquet"
+    columns = {"subject": ["Peru"], "object": ["Lima"], "names": names}
+    parquet.write_table(pyarrow.table(columns), path)
+    assert f"{path}: column 'names' is a map, which sonde does not read" in refusal(path)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"subject": "Peru", "object": "Lima", "object": "Cusco"}',
+        '{"subject": "Peru", "object" : "Lima", "note": "a \\" : b", "object": "Cusco"}',
+        '{"subject": "Peru", "more": [{"object": 1, "\\u006fbject": 2}], "object": "Lima"}',
+    ],
+)
+def test_a_key_that_a_line_has_twice_is_named(line: str, tmp_path: Path) -> None:
+    first = '{"subject": "Mali", "object": "Bamako", "note": "say \\"a\\": b", "n": {"x": 1}}\n'
+    path = written(tmp_path, first + line + "\n", "facts.jsonl")
+    said = refusal(path)
+    assert "line 2: expected a JSON object, but key 'object' is there more than once" in said
+    assert load(str(written(tmp_path, first, "sound.jsonl"))).size == 1

@@ -1,7 +1,6 @@
 """Read JSON so that every fault names its file, its line and what was expected; append lines.
 
-Whole files are decoded at once; only where that fails are they read line by line, to say why. Cells
-that hold lists or objects may also be written as text, in JSON or as Python writes them.
+Whole files are decoded at once; only where that fails are they read line by line, to say why.
 
 Lines that are appended are forced to disk, so that they outlive a kill. Half a line at the end is
 no line: it is passed over, and cut off by the next one that is written. A last line that is whole,
@@ -10,10 +9,10 @@ but for its end, stays.
 
 from __future__ import annotations
 
-import ast
 import gzip
 import json
 import os
+import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -42,6 +41,9 @@ UNSOUND = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError)
 """What decoding a file may raise."""
 
 BATCH = 4096
+
+KEY = re.compile(rb'"\s*:')
+"""Where a key ends in a JSON text; a text with an escaped quotation mark may hold it, too."""
 
 NOT_UTF8 = "not UTF-8"
 
@@ -233,10 +235,7 @@ def read_object(path: Path) -> Row:
 def read_list(path: Path) -> Iterator[Row]:
     """The objects of a JSON file that is one list of them."""
     raw = b"".join(line for _, line in raw_lines(path))
-    try:
-        values = msgspec.json.decode(raw)
-    except (*UNSOUND, UnicodeError):
-        values = _closely(_text(raw, str(path)), str(path), "a JSON list of objects")
+    values = _value(raw, str(path), "a JSON list of objects")
     if not isinstance(values, list):
         raise DataError(f"{path}: expected a JSON list of objects, found {repr(values)[:80]}")
     for number, value in enumerate(values, 1):
@@ -281,10 +280,7 @@ def raw_lines(
 
 def row_of(raw: bytes, where: str) -> Row:
     """The JSON object that stands somewhere."""
-    try:
-        value = msgspec.json.decode(raw)
-    except (*UNSOUND, UnicodeError):
-        value = _closely(_text(raw, where), where)
+    value = _value(raw, where, "a JSON object")
     if not isinstance(value, dict):
         raise DataError(
             f"{where}: expected a JSON object, found {_text(raw, where).strip()[:80]!r}"
@@ -299,10 +295,35 @@ def _text(raw: bytes, where: str) -> str:
         raise DataError(f"{where}: {NOT_UTF8} ({error.reason})") from None
 
 
-def _closely(text: str, where: str, expected: str = "a JSON object") -> Any:
+def _value(raw: bytes, where: str, expected: str) -> Any:
+    """The value of a JSON text, in which no object may have a key twice."""
+    try:
+        value = msgspec.json.decode(raw)
+        if len(KEY.findall(raw)) == _count_keys(value):
+            return value
+    except (*UNSOUND, UnicodeError):
+        pass
+    return _closely(_text(raw, where), where, expected)
+
+
+def _count_keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(map(_count_keys, value.values()))
+    return sum(map(_count_keys, value)) if isinstance(value, list) else 0
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object without a key that is there twice."""
+    if len(value := dict(pairs)) < len(pairs):
+        [(key, _)] = Counter(key for key, _ in pairs).most_common(1)
+        raise ValueError(f"key {key!r} is there more than once")
+    return value
+
+
+def _closely(text: str, where: str, expected: str) -> Any:
     """The value of a JSON text that was hard to read; json says most clearly where a fault is."""
     try:
-        value = json.loads(text)
+        value = json.loads(text, object_pairs_hook=_unique)
         json.dumps(value, ensure_ascii=False).encode()  # half a character may be left
         return value
     except json.JSONDecodeError as error:
@@ -319,21 +340,6 @@ def write_rows(path: Path, rows: Iterable[dict[str, Any]]) -> None:
     """Write JSON lines; what stood there before can still be read while they are made."""
     with whole(path) as file:
         file.writelines((json.dumps(row, ensure_ascii=False) + "\n").encode() for row in rows)
-
-
-def structure(row: Row, key: str) -> Any:
-    """A cell that holds a list or an object, parsed where it is written as text."""
-    value = row.values.get(key)
-    if not isinstance(value, str):
-        return value
-    try:
-        return json.loads(value)
-    except ValueError:
-        pass
-    try:
-        return ast.literal_eval(value)
-    except (ValueError, SyntaxError, RecursionError, MemoryError):
-        raise row.fault(f"{key!r} must be a list, also as JSON or Python text", value) from None
 
 
 def append_rows(path: Path, *rows: Mapping[str, Any]) -> None:

@@ -27,8 +27,9 @@ from sonde.core.errors import DataError, SondeError
 from sonde.core.fact_frames import frame_of
 from sonde.core.facts import Card, Dataset, Entity, Fact, Template
 from sonde.data.format import hash_files
-from sonde.data.lines import Row, complete_rows, structure
+from sonde.data.lines import Row, complete_rows
 from sonde.data.readers import Published
+from sonde.data.tables.columns import structure
 from sonde.data.tables.files import read_table, tables
 from sonde.data.wordings import Wording, gather, kind_of, known_relation
 

@@ -55,9 +55,9 @@ from sonde.data.lines import (
     read_lines,
     read_list,
     read_rows,
-    structure,
 )
 from sonde.data.readers import Published
+from sonde.data.tables.columns import structure
 from sonde.data.tables.files import read_table
 from sonde.data.wordings import asked_by, relation_ids
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
+from sonde.data.lines import Row
 
 SEPARATOR = "|"
 THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
@@ -60,6 +61,21 @@ def _written_list(cell: str) -> list[Any] | None:
             continue
         return value if isinstance(value, list) else None
     return None
+
+
+def structure(row: Row, key: str) -> Any:
+    """A cell that holds a list or an object, parsed where it is written as text."""
+    value = row.values.get(key)
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except ValueError:
+        pass
+    try:
+        return ast.literal_eval(value)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        raise row.fault(f"{key!r} must be a list, also as JSON or Python text", value) from None
 
 
 def finite(text: str) -> float:

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from sonde.core.errors import DataError, MissingExtra
 from sonde.data.lines import BATCH, NOT_UTF8, Complain, Row, raw_lines, read_each, refuse
@@ -108,13 +109,46 @@ def _parquet_rows(path: Path, complain: Complain) -> Iterator[Row]:
 
     try:
         with parquet.ParquetFile(path) as file:
+            for column in file.schema_arrow:
+                if _has_map(column.type):
+                    raise DataError(
+                        f"{path}: column {column.name!r} is a map, which sonde does not read; save "
+                        "it as a text or a list, or drop it"
+                    )
             number = 0
             for batch in file.iter_batches(batch_size=BATCH):
                 for values in batch.to_pylist():
                     number += 1
-                    yield Row(values, f"{path}, row {number}")
+                    try:
+                        yield decode_row(values, f"{path}, row {number}")
+                    except DataError as fault:
+                        complain(fault)
     except (OSError, pyarrow.ArrowException) as error:
         complain(DataError(f"{path}: not a Parquet file that can be read ({error})"))
+
+
+def _has_map(kind: Any) -> bool:
+    """Whether a type of Parquet is a map or holds one."""
+    from pyarrow import types
+
+    inner = (kind.field(number).type for number in range(kind.num_fields))
+    return types.is_map(kind) or any(map(_has_map, inner))
+
+
+def decode_row(values: dict[str, Any], where: str) -> Row:
+    """A row whose binary cells are texts in UTF-8."""
+    for column, cell in values.items():
+        try:
+            values[column] = _decode(cell)
+        except UnicodeDecodeError:
+            raise DataError(f"{where}: {column!r} is binary and not text in UTF-8") from None
+    return Row(values, where)
+
+
+def _decode(cell: Any) -> Any:
+    if isinstance(cell, list):
+        return [_decode(part) for part in cell]
+    return cell.decode() if isinstance(cell, bytes) else cell
 
 
 def _excel_rows(path: Path, complain: Complain) -> Iterator[Row]:

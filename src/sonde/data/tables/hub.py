@@ -22,6 +22,7 @@ from sonde.data.lines import Row
 from sonde.data.tables import HUB
 from sonde.data.tables.columns import PAGE, Faults, Given
 from sonde.data.tables.dataset import ADVICE, Table, dataset_of
+from sonde.data.tables.files import decode_row
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ def _rows(source: str, splits: Mapping[str, Any], asked: str) -> Iterator[Row]:
     for split, rows in splits.items():
         named = {"split": "test" if split == asked else split}
         for number, values in enumerate(rows, 1):
-            yield Row({**values, **named}, f"{source}, {split} row {number}")
+            yield decode_row({**values, **named}, f"{source}, {split} row {number}")
 
 
 def _fetched(source: str, place: str, config: str | None) -> Mapping[str, Any]:
