@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +46,53 @@ def test_a_missing_file_is_named(sonde: Sonde, data: Path, missing: str) -> None
     else:
         path.unlink()
     sonde("data", "check", data).refused(DATA, str(path), "missing")
+
+
+PARTS = ["facts/P36.jsonl", "facts/P36.parquet", "relations.jsonl", "templates.jsonl"]
+
+
+@pytest.mark.parametrize("verb", ["check", "show"])
+@pytest.mark.parametrize("part", PARTS)
+def test_a_named_pipe_in_a_dataset_is_rejected(
+    sonde: Sonde, data: Path, verb: str, part: str, without_hanging: None
+) -> None:
+    (data / "facts/P36.jsonl" if "parquet" in part else data / part).unlink()
+    os.mkfifo(data / part)
+    sonde("data", verb, data).refused(DATA, f"{data / part} is a named pipe or a device")
+
+
+@pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl", "parquet", "xlsx"])
+def test_a_named_pipe_is_no_table(
+    sonde: Sonde, tmp_path: Path, ending: str, without_hanging: None
+) -> None:
+    path = tmp_path / f"facts.{ending}"
+    os.mkfifo(path)
+    for words in (("data", "check", path), ("run", "lama", "-m", "control:majority", "-d", path)):
+        sonde(*words).refused(DATA, f"{path} is a named pipe or a device")
+
+
+@pytest.mark.parametrize("name", ["bear", "qa", "lama", "counterfact", "templama"])
+def test_a_named_pipe_among_the_files_of_a_reader_hangs_nothing(
+    sonde: Sonde, tmp_path: Path, name: str, without_hanging: None
+) -> None:
+    for part in ("metadata_relations.json", "relations.jsonl", "counterfact.json", "test.jsonl"):
+        os.mkfifo(tmp_path / part)
+    (tmp_path / "facts").mkdir()
+    assert sonde("data", "check", f"{name}:{tmp_path}").code in (DATA, UsageError.exit_code)
+
+
+@pytest.fixture
+def without_hanging() -> Iterator[None]:
+    """Fail a test that waits for what never comes."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError("hangs")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.alarm(120)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
 
 
 LINES = {

@@ -23,7 +23,7 @@ from sonde.core.errors import DataError
 from sonde.core.fact_frames import DATES, completed, entities, frame_of, has_blank, no_facts
 from sonde.core.facts import Entity, Fact, facts_of
 from sonde.core.files import whole
-from sonde.data.lines import UNSOUND, Complain, Row, decoded, read_each, refuse
+from sonde.data.lines import UNSOUND, Complain, Row, decoded, read_each, refuse, regular
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr, LazyFrame, Series
@@ -121,7 +121,9 @@ def _read_columns(path: Path) -> DataFrame:
     from polars.exceptions import PolarsError
 
     try:
-        with path.open("rb") as file:  # a path would be read as a pattern, and must be UTF-8
+        with regular(path).open(
+            "rb"
+        ) as file:  # a path would be read as a pattern, and must be UTF-8
             facts = read_parquet(file)
     except (PolarsError, OSError) as error:
         reason = str(error).partition("\n")[0]
@@ -150,7 +152,7 @@ def _bad_dates(facts: DataFrame) -> bool:
 def facts_path(folder: Path, relation: str) -> Path:
     """Where the facts of a relation stand: their lines, or the columns that are there instead."""
     lines, columns = (folder / "facts" / f"{relation}{ending}" for ending in (LINES, COLUMNS))
-    return columns if columns.is_file() and not lines.is_file() else lines
+    return columns if columns.exists() and not lines.exists() else lines
 
 
 def fact_files(folder: Path) -> list[Path]:

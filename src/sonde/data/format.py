@@ -27,7 +27,16 @@ from sonde.core.facts import Card, Dataset, Entity, Kind, Relation, Source, Styl
 from sonde.core.files import whole
 from sonde.core.progress import told
 from sonde.data.fact_files import Facts, entity_of, fact_files, facts_path, write_facts
-from sonde.data.lines import Complain, Row, read_each, read_lines, read_object, refuse, write_rows
+from sonde.data.lines import (
+    Complain,
+    Row,
+    read_each,
+    read_lines,
+    read_object,
+    refuse,
+    regular,
+    write_rows,
+)
 
 FORMAT = 1
 HASH_SIZE = 16
@@ -44,7 +53,7 @@ def open_dataset(folder: Path) -> Dataset:
     card = card_of(head)
     relations = tuple(worded_relations(folder))
     for relation in relations:
-        if not facts_path(folder, relation.id).is_file():
+        if not facts_path(folder, relation.id).exists():
             raise DataError(
                 f"{facts_path(folder, relation.id)} is missing: relation {relation.id!r} stands "
                 f"in {folder / 'relations.jsonl'} and needs its facts"
@@ -74,7 +83,7 @@ def content_hash(folder: Path) -> str:
 def hash_files(folder: Path, paths: Iterable[Path]) -> str:
     """Name the content of some files of a folder, those that are there, and their places in it."""
     digest = hashlib.sha256()
-    for path in filter(Path.is_file, paths):
+    for path in map(regular, filter(Path.exists, paths)):
         digest.update(f"{path.relative_to(folder).as_posix()}\0{path.stat().st_size}\0".encode())
         with path.open("rb") as file:
             digest.update(hashlib.file_digest(file, "sha256").digest())

@@ -148,10 +148,20 @@ class Row:
         return DataError(f"{self.where}: {expected}, found {shown}")
 
 
+def regular(path: Path) -> Path:
+    """The same path; rejects a named pipe or a device, which may never end."""
+    if path.exists() and not path.is_file() and not path.is_dir():  # opening a folder fails
+        raise DataError(
+            f"{path} is a named pipe or a device and not a regular file; copy its content into a "
+            "file and give that"
+        )
+    return path
+
+
 def decoded(path: Path, kind: type[T]) -> Iterator[T]:
     """What stands on the lines of a JSON-lines file, blank ones passed over; raises UNSOUND."""
     decode = msgspec.json.Decoder(kind).decode_lines
-    with path.open("rb") as file:
+    with regular(path).open("rb") as file:
         while lines := list(islice(file, BATCH)):
             values = decode(b"".join(lines))
             if len(values) != sum(not line.isspace() for line in lines):
@@ -260,6 +270,11 @@ def raw_lines(
 ) -> Iterator[tuple[str, bytes]]:
     """The lines of a file, each behind its place; unpacked where the name ends in .gz."""
     name, told = str(path), 0
+    try:
+        regular(path)
+    except DataError as fault:
+        complain(fault)
+        return
     try:
         with path.open("rb") as file:
             lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file

@@ -354,7 +354,7 @@ def _left_out(counts: Mapping[str, int]) -> str:
 
 def open_table(path: Path, given: Given) -> Dataset:
     """The dataset of a file; `given` says which column is what where their names do not."""
-    if not path.is_file():
+    if not path.exists():
         raise DataError(f"{path} is missing; give the path of a table that is there ({PAGE})")
     faults = Faults(str(path), ADVICE)
     rows = list(read_table(path, faults.add))

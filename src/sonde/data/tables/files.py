@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from sonde.core.errors import DataError, MissingExtra
-from sonde.data.lines import BATCH, NOT_UTF8, Complain, Row, raw_lines, read_each, refuse
+from sonde.data.lines import BATCH, NOT_UTF8, Complain, Row, raw_lines, read_each, refuse, regular
 from sonde.data.tables.columns import SHOWN
 
 DELIMITERS = ",;\t"
@@ -193,4 +193,4 @@ def tables(folder: Path) -> list[Path]:
 
 def read_table(path: Path, complain: Complain = refuse) -> Iterator[Row]:
     """The rows of a table, each with its place for complaints."""
-    return TABLES.get(path.suffix.lower(), _json_rows)(path, complain)
+    return TABLES.get(path.suffix.lower(), _json_rows)(regular(path), complain)
