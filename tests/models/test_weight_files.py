@@ -132,7 +132,26 @@ def test_an_index_that_leads_out_of_the_folder_is_refused(parts: Path, way: str)
     assert f"names {name!r}, which lies outside {parts}" in str(error.value)
 
 
-def test_the_hub_keeps_its_files_elsewhere_and_links_to_them(parts: Path, tmp_path: Path) -> None:
+def test_one_file_of_weights_that_links_out_of_the_folder_is_refused_too(
+    whole: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "model"))
+    path = folder / "model.safetensors"
+    path.rename(folder / "within.safetensors")
+    path.symlink_to("within.safetensors")
+    assert opened(folder).identity.weights
+    path.unlink()
+    path.symlink_to(whole / "model.safetensors")
+    with pytest.raises(ModelError) as error:
+        opened(folder)
+    assert str(error.value) == f"{path} lies outside {folder}; copy the file into the folder"
+
+
+@pytest.mark.parametrize("kind", ["whole", "parts"])
+def test_the_hub_keeps_its_files_elsewhere_and_links_to_them(
+    kind: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    parts: Path = request.getfixturevalue(kind)
     expected = opened(parts).identity.weights
     blobs = tmp_path / "hub" / "models--a--b" / "blobs"
     snapshot = blobs.parent / "snapshots" / "abc"

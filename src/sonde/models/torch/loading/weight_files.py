@@ -37,6 +37,8 @@ BUILT = re.compile(r"(n|num|encoder|decoder)(_\w+)?_(layers?|labels)")
 # a snapshot of the hub is a folder of links into one of these
 BLOBS = ("../../blobs", "../../../blobs")
 
+OUTSIDE = "lies outside {folder}; copy the file into the folder"
+
 PACKAGES = {
     "bitsandbytes": ("bitsandbytes", "accelerate"),
     "gptq": ("gptqmodel", "optimum"),
@@ -67,6 +69,8 @@ def weight_files(folder: Path, config: dict[str, Any]) -> list[Path]:
             f"it behind its base (hf:BASE+peft:{folder}), or merge it and give the merged folder"
         )
     read = [folder / WHOLE]
+    if read[0].exists() and not _inside(folder, read[0]):
+        raise ModelError(f"{read[0]} {OUTSIDE.format(folder=folder)}")
     if not read[0].exists():
         read = list(shards(folder)) if (folder / INDEX).exists() else []
     check_config(folder, config, max(MANY, sum(map(count_tensors, read))))
@@ -98,7 +102,6 @@ def shards(folder: Path) -> Iterator[Path]:
             f"{index} has no weight_map that says in which file each weight is; fetch or save the "
             "model again"
         )
-    homes = [(folder / way).resolve() for way in (".", *BLOBS)]
     for name in sorted(set(map(_text, names.values()))):
         said = f"{index} names {name!r},"
         if not name.endswith(ENDING) or "\0" in name:
@@ -107,12 +110,18 @@ def shards(folder: Path) -> Iterator[Path]:
                 "reading pickled weights runs code"
             )
         path = folder / name
-        inside = any(path.resolve().is_relative_to(home) for home in homes)
-        if PurePath(name).is_absolute() or ".." in PurePath(name).parts or not inside:
-            raise ModelError(f"{said} which lies outside {folder}; copy the file into the folder")
+        outside = PurePath(name).is_absolute() or ".." in PurePath(name).parts
+        if outside or not _inside(folder, path):
+            raise ModelError(f"{said} which {OUTSIDE.format(folder=folder)}")
         if not path.is_file():
             raise ModelError(f"{said} which is not there; fetch or save the model again")
         yield path
+
+
+def _inside(folder: Path, path: Path) -> bool:
+    """Whether a file is in its folder or, behind a link, among the blobs of the hub's cache."""
+    homes = ((folder / way).resolve() for way in (".", *BLOBS))
+    return any(path.resolve().is_relative_to(home) for home in homes)
 
 
 def count_tensors(path: Path) -> int:
