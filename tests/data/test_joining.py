@@ -247,4 +247,4 @@ def test_every_count_of_what_is_left_out_is_documented(lama: str, tmp_path: Path
     found |= dataset_of(table, given, Faults("t", "")).notes
     rows = [half, Row({**half.values, "object": "Dutch"}, "row 2")]
     found |= dataset_of(replace(table, rows=rows, published=True), {}, Faults("t", "")).notes
-    assert set(found) == set(first_cells(DOCS / "data-sources.md", "What is left out"))
+    assert set(found) == set(first_cells(DOCS / "public-datasets.md", "Counts"))

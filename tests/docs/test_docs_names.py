@@ -43,7 +43,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> sonde.Run:
 
 def test_the_json_report_has_the_documented_keys(run: sonde.Run) -> None:
     printed = as_json(run.report(), run.provenance())
-    assert sorted(printed) == sorted(first_cells(DOCS / "report.md", "For other programs"))
+    assert sorted(printed) == sorted(first_cells(DOCS / "first-report.md", "For other programs"))
 
 
 SCHEMA = pa.schema(

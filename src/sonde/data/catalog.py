@@ -247,7 +247,7 @@ def _open_folder(folder: Path) -> Dataset:
     raise DataError(
         f"{folder} is no dataset: it has no dataset.json, and no reader knows its files "
         f"(readers: {', '.join(sorted(readers()))}){instead}. {PAGE} says how your own facts are "
-        "read, docs/data-sources.md what readers look for"
+        "read, docs/public-datasets.md what readers look for"
     )
 
 

@@ -10,8 +10,8 @@ have two or more: 0 where all are alike.
 
 - Words: Jaccard distance of the sets of lower-case words; the two slots count as words,
   punctuation does not. The paper does not say how it splits words: of five ways tried, this one
-  comes closest to its figure for ParaRel (docs/data-sources.md has all five). In Japanese, Chinese
-  and Thai a segmenter finds them; other relations in a script without spaces are left out.
+  comes closest to its figure for ParaRel. In Japanese, Chinese and Thai a segmenter finds
+  them; other relations in a script without spaces are left out.
 - Syntax: 1 - 2m / (a + b), where a and b count the edges of two dependency trees and m those they
   have in common. An edge is (part of speech of the head, dependency, part of speech of the
   dependent), so words do not count, and an edge that comes twice counts twice. 0 to 1.

@@ -171,11 +171,11 @@ class Run:
         return self.judging(reading).judged(dataset or self.dataset(), self.answers())
 
     def judged(self, **reading: Any) -> polars.DataFrame:
-        """How every prompt did, a row each (columns: docs/report.md)."""
+        """How every prompt did, a row each (columns: docs/first-report.md)."""
         return self.judge(reading).frame()
 
     def facts(self, **reading: Any) -> polars.DataFrame:
-        """How every fact did over its prompts, a row each, or every pair (docs/report.md)."""
+        """How every fact did over its prompts, a row each, or every pair (docs/first-report.md)."""
         return self.judge(reading).facts()
 
     def provenance(self) -> dict[str, Any]:
