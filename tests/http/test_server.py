@@ -393,3 +393,46 @@ def test_loopback_is_reached_without_a_proxy(monkeypatch: pytest.MonkeyPatch) ->
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     with asking(well) as server:
         assert dict(server.many(CALLS, read)) == SUMS
+
+
+@pytest.mark.parametrize("status", [307, 308])
+def test_a_redirect_within_the_same_origin_is_followed_with_the_body_and_the_key(
+    status: int,
+) -> None:
+    seen: list[Request] = []
+
+    def answer(request: Request) -> Reply:
+        seen.append(request)
+        if request.path == "/sum":
+            return Reply(body="", status=status, headers={"Location": "/sum/"})
+        return Reply(body=json.dumps({"sum": sum(json.loads(request.body)["numbers"])}))
+
+    with asking(answer, key="sesame") as server:
+        assert dict(server.many(CALLS[:1], read)) == {CALLS[0]: SUMS[CALLS[0]]}
+    assert [request.path for request in seen] == ["/sum", "/sum/"]
+    assert {request.headers["Authorization"] for request in seen} == {"Bearer sesame"}
+    assert len({request.body for request in seen}) == 1
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_to_another_origin_is_reported_and_never_followed(status: int) -> None:
+    seen: list[Request] = []
+
+    def elsewhere(request: Request) -> Reply:
+        seen.append(request)
+        return well(request)
+
+    with listening(elsewhere) as other:
+        place = other.replace("//", "//me:pw@") + "/sum?key=sesame"
+        moved = Reply(body="", status=status, headers={"Location": place})
+        with asking(lambda _: moved, key="sesame") as server, pytest.raises(Refused) as error:
+            dict(server.many(CALLS[:1], read))
+    said = f"HTTP {status}: it redirects to {other}/sum, which sonde does not follow"
+    assert said in str(error.value) and "sesame" not in str(error.value)
+    assert "pw" not in str(error.value) and not seen
+
+
+def test_redirects_that_lead_in_a_circle_end() -> None:
+    circle = Reply(body="", status=307, headers={"Location": "/sum"})
+    with asking(lambda _: circle) as server, pytest.raises(Refused, match="redirects to"):
+        dict(server.many(CALLS[:1], read))

@@ -11,7 +11,7 @@ import re
 import socket
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -28,6 +28,12 @@ PASSING = (408, 425, 429)
 """Besides 5xx: statuses that another try may not meet."""
 
 BUSY = (429, 503)
+MOVED = (307, 308)
+"""Redirects that keep the method and the body."""
+
+HOPS = 5
+"""Redirects that are followed, one after the other."""
+
 GONE = (502, 503, 504)
 TROUBLED = (500, *GONE)
 """Statuses of a server with too much to do, and of one that may not be there."""
@@ -126,8 +132,8 @@ class Client:
         try:
             async with asyncio.timeout(limit):
                 if call.body is None:
-                    return await self._client.get(url, params=query)
-                return await self._client.post(url, json=call.body)
+                    return await self._redirected(await self._client.get(url, params=query))
+                return await self._redirected(await self._client.post(url, json=call.body))
         except httpx.ConnectTimeout:
             raise Failure("no connection", "gives no connection", lost=True) from None
         except (TimeoutError, httpx.TimeoutException):
@@ -136,6 +142,17 @@ class Client:
         except httpx.RequestError as error:
             lost = isinstance(error, httpx.TransportError)
             raise Failure("no connection", self._unreached(error), lost=lost) from None
+
+    async def _redirected(self, answer: httpx.Response) -> httpx.Response:
+        """The answer after redirects within the origin of the address, which has the key."""
+        for _ in range(HOPS):
+            further = answer.next_request
+            if answer.status_code not in MOVED or further is None:
+                break
+            if _origin(further.url) != _origin(answer.url):
+                break
+            answer = await self._client.send(further)
+        return answer
 
     def _unreached(self, error: httpx.RequestError) -> str:
         """Why there is no connection; raises where there will be none."""
@@ -157,6 +174,9 @@ class Client:
 
     def _refusal(self, answer: httpx.Response) -> str:
         said = self._said(answer, 160)
+        if answer.next_request is not None:
+            place = replace(self._address, url=self._address.hide(str(answer.next_request.url)))
+            said = f"it redirects to {place.shown}, which sonde does not follow; give that address"
         return f"answers with HTTP {answer.status_code}" + (f": {said}" if said else "")
 
     def _said(self, answer: httpx.Response, most: int) -> str:
@@ -195,6 +215,11 @@ def _never(error: BaseException) -> str:
             return "its certificate is not trusted; name one that is in SSL_CERT_FILE"
         cause = cause.__cause__ or cause.__context__
     return ""
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    """What decides who is asked: scheme, host and port."""
+    return url.scheme, url.host, url.port
 
 
 def _json(answer: httpx.Response) -> Any:
