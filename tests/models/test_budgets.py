@@ -45,6 +45,41 @@ def test_more_memory_never_means_less_at_once_and_what_is_chosen_fits(
     assert most == 1 or most * kept <= free
 
 
+@pytest.mark.parametrize(
+    ("version", "said", "free"),
+    [
+        (1, "1000", 1000 - (700 - 300)),
+        (1, "100", 0),
+        (1, "9223372036854771712", 9223372036854771712 - 400),
+        (2, "1000", 1000 - (700 - 300)),
+        (2, "100", 0),
+        (2, "max", float("inf")),
+    ],
+)
+@pytest.mark.parametrize("place", ["", "slice/pod"])
+def test_the_limit_of_a_cgroup_bounds_free_memory(
+    tmp_path: Path, version: int, said: str, free: float, place: str
+) -> None:
+    group = tmp_path / "sys/fs/cgroup" / ("memory" if version == 1 else "") / place
+    (group / "deeper").mkdir(parents=True)  # has no files: the limit is above
+    limit, usage, idle = budgets.CGROUP_1 if version == 1 else budgets.CGROUP_2
+    (group / limit).write_text(f"{said}\n")
+    (group / usage).write_text("700\n")
+    (group / "memory.stat").write_text(f"active_file 100\n{idle} 300\n")
+    (tmp_path / "proc/self").mkdir(parents=True)
+    line = f"4:cpu,memory:/{place}/deeper" if version == 1 else f"0::/{place}/deeper"
+    (tmp_path / "proc/self/cgroup").write_text(f"3:pids:/elsewhere\n{line}\n")
+    assert budgets.cgroup_free(tmp_path) == free
+
+
+def test_where_there_are_no_cgroups_nothing_is_bounded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert budgets.cgroup_free(tmp_path) == float("inf")
+    monkeypatch.setattr(budgets, "cgroup_free", lambda: 5.0)
+    assert budgets.free_bytes(torch.device("cpu")) == 5.0
+
+
 def test_a_small_model_takes_more_at_once_than_a_large_one() -> None:
     assert SMALL.busy == 32_768 and LARGE.busy == budgets.FEWEST
     assert SMALL.most("score", 24 * 2**30) == 32_768

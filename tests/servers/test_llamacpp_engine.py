@@ -206,7 +206,8 @@ def test_threads_are_those_of_the_surroundings(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     assert parted("a.gguf")[1].threads == 3
     monkeypatch.delenv("OMP_NUM_THREADS")
-    monkeypatch.setattr("os.cpu_count", lambda: 8)
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: set(range(8)), raising=False)
     assert parted("a.gguf")[1].threads == 7
     assert parted("a.gguf?threads=2")[1].threads == 2
 

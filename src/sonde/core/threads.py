@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -14,6 +15,12 @@ _END = object()
 
 DEEP = 2
 """Things that are made at once, one more being kept, before who asks for more must wait."""
+
+
+def cores() -> int:
+    """CPU cores that this process may use."""
+    allowed = getattr(os, "sched_getaffinity", None)
+    return len(allowed(0)) if allowed else os.cpu_count() or 1
 
 
 def side_by_side(make: Callable[[Item], Made], items: Iterable[Item]) -> list[Made]:

@@ -14,6 +14,7 @@ from urllib.parse import parse_qsl
 from sonde.core.abilities import Model
 from sonde.core.errors import ModelError, UsageError
 from sonde.core.facts import Dataset
+from sonde.core.threads import cores
 from sonde.models.options import LoadOptions, needs_extra
 
 FORMS = ("f32", "f16", "bf16", "q8_0")
@@ -22,7 +23,7 @@ FORMS = ("f32", "f16", "bf16", "q8_0")
 def usual_threads() -> int:
     """As many threads as torch would take, but one processor is left to all else."""
     asked = os.environ.get("OMP_NUM_THREADS", "")
-    return int(asked) if asked.isdigit() and int(asked) else max((os.cpu_count() or 2) - 1, 1)
+    return int(asked) if asked.isdigit() and int(asked) else max(cores() - 1, 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

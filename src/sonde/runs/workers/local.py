@@ -17,6 +17,7 @@ from multiprocessing.connection import Connection, Pipe, wait
 from pathlib import Path
 
 from sonde.core.errors import WorkerError
+from sonde.core.threads import cores
 from sonde.runs.workers.channels import Channel, Lost
 from sonde.runs.workers.spec import Workers, dealt_devices
 from sonde.runs.workers.worker import serve
@@ -140,12 +141,6 @@ def gpus_of_each(workers: Workers, there: int, *, spread: bool) -> int:
             f"{there}; give fewer, or list the GPUs in {VISIBLE}"
         )
     return int(workers.gpus)
-
-
-def cores() -> int:
-    """CPU cores that this process may use."""
-    found = getattr(os, "sched_getaffinity", None)
-    return len(found(0)) if found else os.cpu_count() or 1
 
 
 def gpus() -> list[str]:

@@ -19,9 +19,9 @@ from threading import Thread
 from typing import Any
 
 from sonde.core.errors import WorkerError
+from sonde.core.threads import cores
 from sonde.models.options import needs_extra
 from sonde.runs.workers.channels import Channel, Lost
-from sonde.runs.workers.local import cores
 from sonde.runs.workers.spec import Workers
 from sonde.runs.workers.worker import serve
 

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar, cast
 
 import torch
@@ -36,6 +36,10 @@ FEWEST, MOST = 8192, 131_072  # tokens of such a pass
 WRITTEN = ("generate", "sample")
 HELD = 16
 """So many times the tokens are held for texts that are written: a step feeds one of each text."""
+
+CGROUP_1 = ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
+CGROUP_2 = ("memory.max", "memory.current", "inactive_file")
+"""Where a cgroup of either version has its limit, its use, and what of that is given up."""
 
 SHARE = {"fed": 0.5, "held": 0.3}
 """Of free memory, for a pass, and for what texts keep until they end."""
@@ -299,8 +303,41 @@ def free_bytes(device: Any) -> float:
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         said = dict(line.split(":", 1) for line in lines)
-        return 1024.0 * int(said["MemAvailable"].split()[0])
+        return min(1024.0 * int(said["MemAvailable"].split()[0]), cgroup_free())
     except (OSError, ValueError, KeyError):
+        return float("inf")
+
+
+def cgroup_free(root: Path = Path("/")) -> float:
+    """Memory that the limits of this process's cgroups leave, of both versions.
+
+    Pages of files that the kernel gives up first are not counted as used.
+    """
+    free = float("inf")
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return free
+    for _, controllers, name in (line.split(":", 2) for line in lines):
+        if not controllers:
+            mount, names = root / "sys/fs/cgroup", CGROUP_2
+        elif "memory" in controllers.split(","):
+            mount, names = root / "sys/fs/cgroup/memory", CGROUP_1
+        else:
+            continue
+        group = PurePosixPath(name.lstrip("/"))
+        free = min(free, *(_left(mount / each, *names) for each in (group, *group.parents)))
+    return free
+
+
+def _left(group: Path, limit: str, usage: str, inactive: str) -> float:
+    """What one cgroup leaves; all where it has no limit."""
+    try:
+        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
+        idle = int(dict(line.split() for line in lines)[inactive])
+        used = int((group / usage).read_text(encoding="ascii")) - idle
+        return max(int((group / limit).read_text(encoding="ascii")) - used, 0.0)
+    except (OSError, ValueError, KeyError):  # "max" is no number
         return float("inf")
 
 

@@ -27,7 +27,7 @@ from sonde.core.costs import ShardCost
 from sonde.core.errors import AbilityError, ModelError
 from sonde.core.prompts import Block, Fill, Prompt, Prompts, Score, put
 from sonde.core.rated import RatedColumns
-from sonde.core.threads import prefetch
+from sonde.core.threads import cores, prefetch
 from sonde.engine.encode import opening
 from sonde.engine.limits import check_texts, naming
 from sonde.engine.masked_batch import Distinct, Hiding, MaskedEncoder, MaskedTexts, hidden_texts
@@ -322,4 +322,4 @@ def workers(loaded: Loaded) -> int:
         return loaded.options.workers
     if "cuda" not in loaded.device or os.name == "nt":
         return 0
-    return max(min((os.cpu_count() or 1) - 2, 10), 0)
+    return max(min(cores() - 2, 10), 0)
