@@ -42,6 +42,9 @@ UNSOUND = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OSError)
 
 BATCH = 4096
 
+LONGEST_LINE = 2**28
+"""Bytes of a line at most, so that a packed file cannot fill the memory."""
+
 KEY = re.compile(rb'"\s*:')
 """Where a key ends in a JSON text; a text with an escaped quotation mark may hold it, too."""
 
@@ -277,8 +280,14 @@ def raw_lines(
         return
     try:
         with path.open("rb") as file:
-            lines: Iterable[bytes] = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            source = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            lines = iter(lambda: source.readline(LONGEST_LINE), b"")
             for number, line in enumerate(lines, 1):
+                if len(line) == LONGEST_LINE:
+                    complain(
+                        DataError(f"{name}, line {number}: longer than {LONGEST_LINE:,} bytes")
+                    )
+                    return
                 yield f"{name}, line {number}", line
                 if tick is not None and number % BATCH == 0:
                     tick(file.tell() - told)

@@ -18,6 +18,12 @@ from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
 from sonde.data.lines import Row
 
+LONGEST_CELL = 1_000_000
+"""Characters of one cell at most."""
+
+MOST_TEXT = 500_000_000
+"""Characters of one table at most, all cells together."""
+
 SEPARATOR = "|"
 THOUSANDS = re.compile(r"-?\d{1,3}(?:,\d{3})+(?:\.\d+)?")
 
@@ -247,6 +253,9 @@ class Faults:
     def __init__(self, source: str, advice: str) -> None:
         self.source, self.advice = source, advice
         self._texts: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._texts)
 
     def add(self, fault: DataError | str, where: str = "") -> None:
         """Remember a fault, and where it stands."""

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.dates import FORM, in_order, is_date
@@ -23,6 +24,7 @@ from sonde.core.words import counted
 from sonde.data.fact_files import fact_lines
 from sonde.data.lines import Row
 from sonde.data.tables.columns import (
+    MOST_TEXT,
     PAGE,
     QUESTIONS,
     SEPARATOR,
@@ -124,16 +126,26 @@ class _Collector:
         self._wide = len(roles["object"]) > 1
         [first, *_] = roles["object"]
         self._name = table.title if is_usual(first) else first
+        self._columns, self._taken = table.columns, set[tuple[Any, ...]]()
+        self._plain = not (self._wide or "id" in roles or "aliases" in roles)
 
     def take(self, row: Row) -> None:
-        """Take one row in, with all its columns of objects."""
+        """Take one row in, with all its columns of objects; a repeated one is only counted."""
         self._check_id(row)
+        cells = tuple(map(row.values.get, self._columns))
+        plain = self._plain and all(type(cell) in (str, NoneType) for cell in cells)
+        if plain and cells in self._taken:
+            self.counts["rows_merged"] += 1
+            return
+        before = len(self.faults)
         for column in self.roles["object"]:
             relation = self._relation(row, column)
             subject, objects = self._text(row, "subject"), texts_in(row.values.get(column))
             if self._whole(row, {"subject": subject, "relation": relation}, column, objects):
                 self._sentence(row, relation)
                 self._add(row, relation, subject, objects)
+                if plain and len(self.faults) == before:
+                    self._taken.add(cells)
 
     def _check_id(self, row: Row) -> None:
         """Complain of a row whose id another has, or that has none, where rows have ids."""
@@ -357,6 +369,13 @@ def open_table(path: Path, given: Given) -> Dataset:
     if not path.exists():
         raise DataError(f"{path} is missing; give the path of a table that is there ({PAGE})")
     faults = Faults(str(path), ADVICE)
-    rows = list(read_table(path, faults.add))
+    rows, size = [], 0
+    for row in read_table(path, faults.add):
+        size += sum(len(cell) for cell in row.values.values() if isinstance(cell, str))
+        if size > MOST_TEXT:
+            raise DataError(
+                f"{path} has more than {MOST_TEXT:,} characters; split it, or drop columns ({PAGE})"
+            )
+        rows.append(row)
     table = Table(source=str(path), file=path.name, title=path.stem, rows=rows)
     return dataset_of(table, given, faults)

@@ -7,28 +7,44 @@ is its line in a text file, and in a spreadsheet its number there.
 from __future__ import annotations
 
 import csv
-import sys
+import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
+from xml.parsers.expat import ExpatError
+from zipfile import BadZipFile
 
 from sonde.core.errors import DataError, MissingExtra
-from sonde.data.lines import BATCH, NOT_UTF8, Complain, Row, raw_lines, read_each, refuse, regular
-from sonde.data.tables.columns import SHOWN
+from sonde.data.lines import (
+    BATCH,
+    LONGEST_LINE,
+    NOT_UTF8,
+    Complain,
+    Row,
+    raw_lines,
+    read_each,
+    refuse,
+    regular,
+)
+from sonde.data.tables.columns import LONGEST_CELL, SHOWN
+from sonde.data.tables.excel import check_workbook
 
 DELIMITERS = ",;\t"
+UNREADABLE = (OSError, BadZipFile, ExpatError, zlib.error, EOFError, RuntimeError)
+"""What unpacking a workbook may raise."""
+
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 
 
 def _csv_rows(path: Path, complain: Complain) -> Iterator[Row]:
-    csv.field_size_limit(sys.maxsize)
+    csv.field_size_limit(LONGEST_CELL)
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            mark = _delimiter(file.readline(), path)
+            mark = _delimiter(file.readline(LONGEST_LINE), path)
             file.seek(0)
-            reader = csv.reader(file, delimiter=mark, strict=True)
+            reader = csv.reader(_lines(file, path), delimiter=mark, strict=True)
             yield from _under_header(path, reader, complain)
     except FileNotFoundError:
         complain(DataError(f"{path} is missing"))
@@ -38,6 +54,14 @@ def _csv_rows(path: Path, complain: Complain) -> Iterator[Row]:
         complain(
             DataError(f"{path}, line {reader.line_num}: {error}; is a quotation mark left open?")
         )
+
+
+def _lines(file: TextIO, path: Path) -> Iterator[str]:
+    """The lines of a file, none of which may fill the memory."""
+    for number, line in enumerate(iter(lambda: file.readline(LONGEST_LINE), ""), 1):
+        if len(line) == LONGEST_LINE:
+            raise DataError(f"{path}, line {number}: longer than {LONGEST_LINE:,} characters")
+        yield line
 
 
 def _under_header(path: Path, reader: Iterator[list[str]], complain: Complain) -> Iterator[Row]:
@@ -108,17 +132,20 @@ def _parquet_rows(path: Path, complain: Complain) -> Iterator[Row]:
     from pyarrow import parquet
 
     try:
-        with parquet.ParquetFile(path) as file:
-            for column in file.schema_arrow:
-                if _has_map(column.type):
-                    raise DataError(
-                        f"{path}: column {column.name!r} is a map, which sonde does not read; save "
-                        "it as a text or a list, or drop it"
-                    )
+        schema = parquet.read_schema(path)
+        if maps := [column.name for column in schema if _has_map(column.type)]:
+            raise DataError(
+                f"{path}: column {maps[0]!r} is a map, which sonde does not read; save it as a "
+                "text or a list, or drop it"
+            )
+        texts = [column.name for column in schema if _is_text(column.type)]
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
             number = 0
             for batch in file.iter_batches(batch_size=BATCH):
-                for values in batch.to_pylist():
+                columns = [_cells(path, *named) for named in zip(schema.names, batch, strict=True)]
+                for cells in zip(*columns, strict=True):
                     number += 1
+                    values = dict(zip(schema.names, cells, strict=True))
                     try:
                         yield decode_row(values, f"{path}, row {number}")
                     except DataError as fault:
@@ -133,6 +160,27 @@ def _has_map(kind: Any) -> bool:
 
     inner = (kind.field(number).type for number in range(kind.num_fields))
     return types.is_map(kind) or any(map(_has_map, inner))
+
+
+def _is_text(kind: Any) -> bool:
+    from pyarrow import types
+
+    tests = (types.is_string, types.is_binary, types.is_large_string, types.is_large_binary)
+    return any(test(kind) for test in tests)
+
+
+def _cells(path: Path, name: str, column: Any) -> list[Any]:
+    """The cells of a column; texts that are repeated are made once."""
+    from pyarrow import compute, types
+
+    if not types.is_dictionary(column.type) or not _is_text(column.type.value_type):
+        return list(column.to_pylist())
+    places = column.indices.unique().drop_null()
+    texts = column.dictionary.take(places)
+    if (compute.max(compute.binary_length(texts)).as_py() or 0) > LONGEST_CELL:
+        raise DataError(f"{path}: column {name!r} has a cell of more than {LONGEST_CELL:,} bytes")
+    by_place = dict(zip(places.to_pylist(), texts.to_pylist(), strict=True))
+    return [by_place.get(place) for place in column.indices.to_pylist()]
 
 
 def decode_row(values: dict[str, Any], where: str) -> Row:
@@ -161,8 +209,9 @@ def _excel_rows(path: Path, complain: Complain) -> Iterator[Row]:
     import fastexcel
 
     try:
+        check_workbook(path)
         sheet = fastexcel.read_excel(path).load_sheet(0, dtypes="string").to_polars()
-    except (fastexcel.FastExcelError, OSError) as error:
+    except (*UNREADABLE, fastexcel.FastExcelError) as error:
         complain(DataError(f"{path}: not an Excel file that can be read ({error})"))
         return
     for number, cells in enumerate(sheet.iter_rows(), 2):
