@@ -6,6 +6,7 @@ import json
 import shutil
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection
 from pathlib import Path
@@ -81,6 +82,12 @@ def test_a_judgement_is_on_disk_before_it_is_answered(server: PageServer, tmp_pa
         {"item": "P1|other", "keep": True},
         {"item": f"P1|{TEXTS[0]}"},
         {"item": f"P1|{TEXTS[0]}", "keep": "yes"},
+        {"item": f"P1|{TEXTS[0]}", "keep": 1},
+        {"item": f"P1|{TEXTS[0]}", "keep": 0.0},
+        {"item": f"P1|{TEXTS[0]}", "keep": True, "answers": [1, 1, 1, True]},
+        "[" * 90_000,
+        '{"item": ' + "9" * 5000 + "}",
+        " " * 100_001,
         {"item": f"P1|{TEXTS[0]}", "keep": True, "answers": [1, 1, 0, 0]},
         {"item": f"P1|{TEXTS[0]}", "keep": True, "answers": [1]},
     ],
@@ -89,6 +96,53 @@ def test_what_is_no_judgement_is_refused(server: PageServer, tmp_path: Path, bod
     status, said = asked(server, f"/{server.key}/judge", body)
     assert status == 400 and said["error"]
     assert not (tmp_path / "j").exists()
+
+
+def raw(server: PageServer, request: str) -> bytes:
+    """The answer to bytes that no client library would send."""
+    with socket.create_connection(("127.0.0.1", server.server_port), 5) as line:
+        line.sendall(request.encode())
+        return b"".join(iter(lambda: line.recv(65536), b""))
+
+
+@pytest.mark.parametrize("length", ["-1", "+5", "1e3", "", "100001", "9" * 5000])
+def test_a_length_that_cannot_be_is_answered_at_once(server: PageServer, length: str) -> None:
+    head = f"POST /{server.key}/judge HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
+    answer = raw(server, f"{head}Content-Length: {length}\r\n\r\n{{}}")
+    assert answer.startswith(b"HTTP/1.0 400") and b"Content-Length must be" in answer
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("path", ["x", "*", "/", "//", "/\u00e9", "http://evil.example"])
+def test_a_path_that_is_none_is_answered(
+    server: PageServer, method: str, path: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    answer = raw(
+        server, f"{method} {path} HTTP/1.1\r\nHost: localhost:{server.server_port}\r\n\r\n"
+    )
+    assert answer.startswith(b"HTTP/1.0 403") and "Traceback" not in capfd.readouterr().err
+
+
+def test_a_slow_reviewer_holds_up_no_other(server: PageServer) -> None:
+    judge, item = f"/{server.key}/judge", f"P1|{TEXTS[0]}"
+    with socket.create_connection(("127.0.0.1", server.server_port), 5) as slow:
+        head = f"POST {judge} HTTP/1.1\r\nHost: 127.0.0.1:{server.server_port}\r\n"
+        slow.sendall(f"{head}Content-Length: 50\r\n\r\n".encode())
+        time.sleep(0.2)
+        line = HTTPConnection("127.0.0.1", server.server_port, timeout=5)
+        line.request("POST", judge, json.dumps({"item": item, "keep": True}))
+        assert line.getresponse().status == 200
+
+
+def test_no_other_page_may_frame_the_page_and_it_loads_nothing(server: PageServer) -> None:
+    for path in (f"/{server.key}/", f"/{server.key}/items", "/"):
+        line = HTTPConnection("127.0.0.1", server.server_port)
+        line.request("GET", path)
+        headers = line.getresponse().headers
+        policy = headers["Content-Security-Policy"]
+        assert "default-src 'none'" in policy and "frame-ancestors 'none'" in policy
+        assert "unsafe" not in policy
+        assert headers["X-Frame-Options"] == "DENY"
 
 
 def test_only_who_has_the_address_is_answered(server: PageServer) -> None:
@@ -127,6 +181,9 @@ def test_keys_judge_template_after_template_and_stop_ends_it(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
         )
         page = browser.new_page()
+        complaints: list[str] = []
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(server.url)
         expect(page.locator("li.now")).to_contain_text("Ann lives in ___.")
         for key in "ak":
@@ -144,6 +201,7 @@ def test_keys_judge_template_after_template_and_stop_ends_it(
         page.get_by_role("button", name="Keep").nth(1).click()
         page.get_by_role("button", name="Stop").click()
         expect(page.locator("body")).to_contain_text("can be closed")
+        assert not complaints, "the content security policy allows all that the page does"
         browser.close()
     assert [(j.keep, j.answers) for j in read_judgements(tmp_path / "j")] == [
         (True, (1, 1, 1, 1))

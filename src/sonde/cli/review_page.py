@@ -2,18 +2,25 @@
 
 Each judgement is posted when it is made, and on disk before the page shows it as saved. The address
 holds a key that nobody else on the machine knows, and only requests for this host are answered, so
-that no other page can reach it. The page itself, review.html, needs nothing from elsewhere.
+that no other page can reach it. The page itself, review.html, needs nothing from elsewhere, which
+its content security policy enforces; no other page may show it in a frame.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import secrets
+import sys
 import threading
+from base64 import b64encode
 from collections.abc import Sequence
+from functools import cache
+from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import groupby
 from pathlib import Path
+from types import NoneType
 from typing import Any
 
 from sonde.cli.console import say, tell
@@ -52,6 +59,11 @@ class PageServer(ThreadingHTTPServer):
         self.key = secrets.token_urlsafe(12)
         self.writing = threading.Lock()
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Print nothing where the browser has closed the connection."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
+
     @property
     def url(self) -> str:
         """The address of the page."""
@@ -62,6 +74,7 @@ class _Handler(BaseHTTPRequestHandler):
     """Gives the page and its templates, and takes judgements."""
 
     server: PageServer
+    timeout = 30
 
     def do_GET(self) -> None:
         """The page, or what it shows."""
@@ -70,7 +83,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path == f"/{self.server.key}/":
             self._send(200, PAGE.read_bytes(), "text/html; charset=utf-8")
         elif self.path == f"/{self.server.key}/items":
-            self._json(200, _shown(self.server.session, self.server.questions))
+            with self.server.writing:
+                shown = _shown(self.server.session, self.server.questions)
+            self._json(200, shown)
         else:
             self._json(404, {"error": "nothing here"})
 
@@ -83,19 +98,25 @@ class _Handler(BaseHTTPRequestHandler):
             threading.Thread(target=self.server.shutdown).start()
             return
         try:
-            length = min(int(self.headers.get("Content-Length") or 0), LONGEST)
+            given = json.loads(self._body())
             with self.server.writing:
-                stands = _take(self.server.session, json.loads(self.rfile.read(length)))
+                stands = _take(self.server.session, given)
             self._json(200, {"stands": stands and _said(stands)})
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             self._json(400, {"error": f"no judgement: {error}"})
         except SondeError as error:
             self._json(500, {"error": str(error)})
 
+    def _body(self) -> bytes:
+        length = self.headers.get("Content-Length", "")
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > LONGEST:
+            raise ValueError(f"Content-Length must be a number up to {LONGEST:,}, not {length!r}")
+        return self.rfile.read(int(length))
+
     def _known(self) -> bool:
         """Whether a request has the key and names this host; refuses it where not."""
         hosts = {f"{name}:{self.server.server_port}" for name in (HOST, "localhost")}
-        key = self.path.split("/")[1].encode()
+        key = self.path.removeprefix("/").partition("/")[0].encode()
         if self.headers.get("Host") in hosts and secrets.compare_digest(
             key, self.server.key.encode()
         ):
@@ -112,11 +133,29 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.send_header("Cache-Control", "no-store")
         self.send_header("Referrer-Policy", "no-referrer")
+        self.send_header("Content-Security-Policy", _policy())
+        self.send_header("X-Frame-Options", "DENY")
+        self.send_header("X-Content-Type-Options", "nosniff")
         self.end_headers()
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Say nothing: the terminal shows the address alone."""
+
+
+@cache
+def _policy() -> str:
+    """Allow the page's own script and style, its requests to this server, and nothing else."""
+    text = PAGE.read_text(encoding="utf-8")
+    sources = {}
+    for tag in ("script", "style"):
+        [inside] = re.findall(f"<{tag}>(.*?)</{tag}>", text, re.DOTALL)
+        sources[tag] = b64encode(sha256(inside.encode()).digest()).decode()
+    return (
+        f"default-src 'none'; script-src 'sha256-{sources['script']}'; "
+        f"style-src 'sha256-{sources['style']}'; connect-src 'self'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
 
 
 def _shown(session: Session, questions: Sequence[str]) -> dict[str, Any]:
@@ -147,7 +186,7 @@ def _take(session: Session, given: Any) -> Judgement | None:
         session.undo(item)
         return session.done.get(item)
     keep, answers = given.get("keep"), answers_of(given.get("answers") or [None] * 4)
-    if isinstance(answers, str) or keep not in (True, False, None):
+    if isinstance(answers, str) or type(keep) not in (bool, NoneType):
         raise ValueError(answers if isinstance(answers, str) else "keep is neither yes nor no")
     if (keep is None and session.ask != "quality") or (answers is None and session.ask != "keep"):
         raise ValueError("not everything is answered")
