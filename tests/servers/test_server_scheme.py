@@ -37,6 +37,7 @@ from tests.servers.agreement import DRAWN, SCORED, assert_agrees, assert_same, r
 from tests.servers.answering import Answering, Face, refusal, serving
 from tests.servers.odd_faces import Deaf, Short, Untold
 from tests.tiny import score
+from tests.worlds import world
 
 
 @pytest.fixture(scope="module")
@@ -259,7 +260,7 @@ def test_a_server_that_tells_only_what_it_writes_says_so_and_what_it_can_serve(
         assert abilities(model) == {"generate", "sample"}
         assert "cannot score: " in caplog.text
         with pytest.raises(AbilityError) as caught:
-            suited(Lama(), model)
+            suited(Lama(), model, world())
     said = str(caught.value)
     assert "needs a model that can 'fill' or 'score'; this one can generate, sample" in said
     assert "Why it is not able to score: it returns 1 tokens where" in said

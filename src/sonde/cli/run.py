@@ -76,9 +76,9 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     asked.check(probe, beside.by.on)
     from sonde.cli.plan import PlanOptions, show_plan
     from sonde.cli.report import read_run, show_report
-    from sonde.core.abilities import abilities
     from sonde.models.load import reads_facts
     from sonde.runs.controls import chosen, run_controls
+    from sonde.runs.refusals import suited
     from sonde.runs.run import released, run
     from sonde.runs.shards import SHARD_WEIGHT
 
@@ -90,8 +90,9 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
         return
     warn = partial(_long, probe, dataset)
     with released(model), progress(f"{probe.name} on {dataset.name}", "prompts", warn) as tick:
+        settled = suited(probe, model, dataset)
         done = run(
-            probe,
+            settled,
             model,
             dataset,
             asked.out,
@@ -99,7 +100,6 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
             shard_weight=SHARD_WEIGHT,
             certificate=certificate,
         )
-    settled = probe.suited(abilities(model))
     del model  # a control may be as large
 
     def load(reference: str) -> Model:  # what counts facts is quicker than workers get ready

@@ -123,6 +123,15 @@ class Fills(Protocol):
 
 
 @runtime_checkable
+class FillsWords(Protocol):
+    """A masked model that knows which names it can fill in: those that are one token of it."""
+
+    @property
+    def fillable(self) -> Callable[[Fill, str], frozenset[str]]:
+        """Gives the watched names of a request that can be filled in after a prefix."""
+
+
+@runtime_checkable
 class Generates(Protocol):
     """A model that can write on from a prompt."""
 
@@ -297,6 +306,14 @@ class Probe(Protocol):
 
     def read(self, dataset: Dataset, answers: Iterable[Answers], /) -> Report:
         """The report, whatever order the answers come in."""
+
+
+@runtime_checkable
+class HasNotices(Protocol):
+    """A probe that states at the start of a run what it changes in the dataset's templates."""
+
+    def notices(self, dataset: Dataset) -> tuple[str, ...]:
+        """One sentence for each change."""
 
 
 Asks = TypeVar("Asks", bound=Probe)

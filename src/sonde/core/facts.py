@@ -218,7 +218,7 @@ class Dataset:
     """Relations and their facts, which are read once, when they are first asked for.
 
     `read(relation_id)` opens the facts of one relation, as objects or as a frame of
-    `fact_frames`; `fingerprint` names the content.
+    `fact_frames`; `fingerprint` names the content. `from_table`: it was read from a user's table.
     """
 
     card: Card
@@ -228,6 +228,7 @@ class Dataset:
     vocabulary: tuple[str, ...] | None = None
     selection: Selection = field(default_factory=Selection)
     notes: Mapping[str, int] = field(default_factory=dict)
+    from_table: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.read, FactFrames):  # the same facts, selected otherwise, stay read

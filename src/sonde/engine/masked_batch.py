@@ -13,7 +13,7 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from sonde.core.errors import PromptError
-from sonde.core.prompts import Hidden
+from sonde.core.prompts import Fill, Hidden
 from sonde.core.texts import OPENS, capitalised
 from sonde.engine.encode import (
     Span,
@@ -329,3 +329,22 @@ class MaskedEncoder:
     def _span_of(self, ids: Sequence[int]) -> Span:
         start = ids.index(self.mask_id)
         return Span(ids=tuple(ids), start=start, stop=start + 1, end=len(ids))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FillableWords:
+    """The words that a masked model can fill in; `answerable` are the ids that may be answered."""
+
+    encoder: MaskedEncoder
+    answerable: frozenset[int]
+
+    def of(self, want: Fill, prefix: str) -> frozenset[str]:
+        """The watched names of a request that are one allowed token after a prefix."""
+
+        def tokens(words: Iterable[str]) -> dict[str, int]:
+            return self.encoder.single_tokens(words, prefix, capitals=want.capitals)
+
+        may = self.answerable
+        if want.vocabulary is not None:
+            may &= frozenset(tokens(want.vocabulary).values())
+        return frozenset(name for name, id in tokens(want.watched).items() if id in may)

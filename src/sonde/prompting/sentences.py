@@ -25,6 +25,7 @@ from sonde.core.facts import (
 )
 from sonde.core.prompts import KEY, TEXTS, Block, Want
 from sonde.core.texts import capitalised
+from sonde.prompting.closing import closing_mark
 
 if TYPE_CHECKING:
     from polars import DataFrame, Expr
@@ -54,16 +55,19 @@ def sentences(
     want: Want,
     *,
     capitals: bool = False,
+    close: bool = False,
 ) -> Block:
     """Every template with every name of every subject, in the order of subject, template and name.
 
     `subjects` has the columns `fact` and `names`, a list, and where templates take them from facts
-    `date` and `details`. `capitals`: sentences begin with one.
+    `date` and `details`. `capitals`: sentences begin with one. `close`: templates without final
+    punctuation end with a full stop.
     """
     import polars
 
+    marks = [closing_mark(t, relation.language) if close else "" for t in templates]
     if any(template.fact_slots for template in templates):
-        return _own_sentences(relation, templates, subjects, want, capitals=capitals)
+        return _own_sentences(relation, templates, marks, subjects, want, capitals=capitals)
     texts = [template.text.split(ANSWER_SLOT) for template in templates]
     sides = {
         f"{side}.{part}": [(*text[i].split(SUBJECT_SLOT, 1), None)[part] for text in texts]
@@ -71,8 +75,8 @@ def sentences(
         for part in (0, 1)
     }
     wording = polars.DataFrame(
-        {"template": [template.id for template in templates], **sides},
-        schema=dict.fromkeys(("template", *sides), polars.String),
+        {"template": [template.id for template in templates], "mark": marks, **sides},
+        schema=dict.fromkeys(("template", "mark", *sides), polars.String),
     )
     frame = (
         subjects.lazy()
@@ -81,6 +85,7 @@ def sentences(
         .explode("names")
         .with_columns(relation=polars.lit(relation.id), subject="names")
         .with_columns(**{side: _filled(side) for side in TEXTS})
+        .with_columns(suffix=_closed())
         .select(*KEY, *TEXTS)
         .collect()
     )
@@ -90,6 +95,7 @@ def sentences(
 def _own_sentences(
     relation: Relation,
     templates: Sequence[Template],
+    marks: Sequence[str],
     subjects: DataFrame,
     want: Want,
     *,
@@ -101,9 +107,10 @@ def _own_sentences(
     rows = []
     for fact, names, date, details in subjects.select("fact", "names", *OWN).iter_rows():
         own = {f"[details.{detail['name']}]": detail["value"] for detail in details}
-        for template, name in product(templates, names):
-            sides = template.filled({SUBJECT_SLOT: name, DATE_SLOT: date, **own})
-            rows.append((fact, relation.id, template.id, name, *sides))
+        for (template, mark), name in product(zip(templates, marks, strict=True), names):
+            before, after = template.filled({SUBJECT_SLOT: name, DATE_SLOT: date, **own})
+            after = after if after.endswith(mark) else after.rstrip() + mark
+            rows.append((fact, relation.id, template.id, name, before, after))
     frame = polars.DataFrame(rows, dict.fromkeys((*KEY, *TEXTS), polars.String), orient="row")
     return Block(frame=_opened(frame) if capitals else frame, want=want)
 
@@ -150,6 +157,14 @@ def _filled(side: str) -> Expr:
 
     before, after = col(f"{side}.0"), col(f"{side}.1")
     return when(after.is_null()).then(before).otherwise(concat_str(before, "subject", after))
+
+
+def _closed() -> Expr:
+    """The text after the gap, with the mark that its template lacks; a name may end with it."""
+    from polars import col, concat_str, when
+
+    closed = concat_str(col("suffix").str.strip_chars_end(), "mark")
+    return when(col("suffix").str.ends_with(col("mark"))).then("suffix").otherwise(closed)
 
 
 def object_in_subject(fact: Fact) -> bool:

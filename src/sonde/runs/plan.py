@@ -133,7 +133,7 @@ def plan(
 
     `exact` counts every shard of a large run. `seconds` bounds the measurement; 0 leaves it out.
     """
-    probe = suited(probe, model)
+    probe = suited(probe, model, dataset)
     refuse_unasked(probe, dataset)
     manifest = describe(probe, model, dataset, shard_weight)
     folder = Path(out) if out is not None else default_folder(manifest)

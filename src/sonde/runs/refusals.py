@@ -23,6 +23,7 @@ from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
 from sonde.probes import PROBES
+from sonde.runs.masks import choose_answer
 from sonde.runs.shards import asked
 
 WORDS: dict[Style, str] = {
@@ -37,9 +38,10 @@ LONGEST = 16
 """Prompts of each relation that are tried."""
 
 
-def suited(probe: Probe, model: Model) -> Probe:
+def suited(probe: Probe, model: Model, dataset: Dataset) -> Probe:
     """A probe settled for a model; refused, saying what else can be asked, if the model cannot."""
     can = abilities(model)
+    probe = choose_answer(probe, model, dataset)
     try:
         return probe.suited(can)
     except AbilityError as error:

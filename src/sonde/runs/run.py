@@ -37,6 +37,7 @@ from sonde.probes import PROBES
 from sonde.runs import certificates
 from sonde.runs.batches import Watch, computing, settled
 from sonde.runs.forms import with_form
+from sonde.runs.masks import announce
 from sonde.runs.overviews import described, overview
 from sonde.runs.refusals import fitting, refuse_unasked, suited
 from sonde.runs.shards import (
@@ -276,9 +277,10 @@ def _run(
     shard_weight: int,
     certificate: Certificate | None,
 ) -> Run:
-    probe = suited(probe, model)
+    probe = suited(probe, model, dataset)
     # before a folder is made: it reads every line that is asked
     refuse_unasked(probe, dataset)
+    announce(probe, model, dataset)
     effort, blocks, much = _count(probe, model, dataset)
     effort.told = progress or effort.told
     effort.tell()

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast, get_args
 
 import numpy as np
 
+from sonde.analysis.readings.function_words import warn_of_function_words
 from sonde.core.abilities import TEMPLATE
 from sonde.core.answers import CLOSED, Generated, Kind, Sampled
 from sonde.core.columns import Answers
@@ -216,7 +217,7 @@ def read_further(
     for reader in readings().values():
         if reader.applies(dataset) and (found := reader.read(asked)):
             report = _with(report, found)
-    return report
+    return warn_of_function_words(report)
 
 
 def _with(report: Report, found: Reading) -> Report:

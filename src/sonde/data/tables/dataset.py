@@ -290,6 +290,7 @@ def dataset_of(table: Table, given: Given, faults: Faults) -> Dataset:
         read=frames.__getitem__,
         fingerprint=fingerprint(_content(relations, frames)),
         notes={name: count for name, count in collected.counts.items() if count},
+        from_table=True,
     )
     _tell(table, dataset, roles, collected)
     return dataset

@@ -9,7 +9,7 @@ holds. Knows nothing of how templates, their weights or changes were found.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -171,6 +171,7 @@ class FillingEnsemble(ScoringEnsemble):
 
     def __init__(self, name: str, base: MaskedModel, members: Mapping[str, Members]) -> None:
         super().__init__(name, base, members)
+        self.fillable = base.fillable
         self._answers = lru_cache(maxsize=64)(self._make_answers)
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[np.ndarray, FilledColumns]]:
@@ -304,6 +305,12 @@ class Finetuned(Named):
 
 class FinetunedMasked(Finetuned):
     """A masked model with other weights for each relation."""
+
+    @property
+    def fillable(self) -> Callable[[Fill, str], frozenset[str]]:
+        """What the model itself can fill in."""
+        assert isinstance(self.base, MaskedModel)
+        return self.base.fillable
 
     def fill(self, prompts: Sequence[Prompt]) -> Iterator[tuple[Any, Any]]:
         """Yield what the model does, under the weights of each prompt's relation."""

@@ -20,6 +20,7 @@ from sonde.core.reports import Report
 from sonde.metrics.judged import Judged
 from sonde.probes.belief.judge import Outcomes, judge
 from sonde.probes.belief.report import build_report
+from sonde.prompting.closing import CLOSE_HELP, closing_notice
 from sonde.prompting.pairs import AskedPairs, numbered_pairs, pair_frames
 from sonde.prompting.sentences import OWN, in_parts, nothing, sentences
 from sonde.reporting.build.multi_prompt.sections import DRAWS, Draw
@@ -34,7 +35,9 @@ class Belief:
     name: ClassVar[str] = "belief"
 
     answer: Literal["auto", "fill", "score"] = setting(
-        "auto", "fill a mask from the whole vocabulary, or score the relation's objects as options"
+        "auto",
+        "fill a mask from the whole vocabulary, or score the relation's objects as options; auto "
+        "fills where the model can, unless an object of a table is more than one token",
     )
     templates: Literal["all", "manual"] = setting(
         "all", "which templates to ask with: all, or those written by hand"
@@ -42,6 +45,7 @@ class Belief:
     names: Literal["all", "original"] = setting(
         "all", "which names of a subject to ask with: all, or its usual one"
     )
+    close: bool = setting(True, CLOSE_HELP)
     bias: bool = setting(True, "also ask each template about subjects that say nothing")
     top: int = setting(5, "how many of the likeliest answers to keep when filling", least=2)
     draw: Draw = setting(
@@ -59,7 +63,13 @@ class Belief:
         choices: tuple[Literal["fill", "score"], ...] = (
             ("fill", "score") if self.answer == "auto" else (self.answer,)
         )
-        return replace(self, answer=need(self.name, can, *choices))
+        answer = need(self.name, can, *choices)
+        return replace(self, answer=answer, close=self.close and "fill" in can)
+
+    def notices(self, dataset: Dataset) -> tuple[str, ...]:
+        """What the probe changes in the dataset's templates."""
+        relations = dataset.asked_relations() if self.close else ()
+        return closing_notice((relation, self._templates(relation)) for relation in relations)
 
     def ask(self, dataset: Dataset) -> Iterator[Block]:
         """Relation by relation: templates with content-free subjects, then pair by pair."""
@@ -69,16 +79,16 @@ class Belief:
             templates, want = self._templates(relation), self._want(dataset, relation)
             plain = [template for template in templates if template.plain]
             if self.bias and plain:
-                yield sentences(relation, plain, nothing(*SAYS_NOTHING), want)
+                yield sentences(relation, plain, nothing(*SAYS_NOTHING), want, close=self.close)
             if self.names == "original":
                 pairs = pairs.with_columns(pairs["names"].list.head(1))
             for part in in_parts(pairs, len(templates)):
-                yield sentences(relation, templates, part, want)
+                yield sentences(relation, templates, part, want, close=self.close)
 
     def read(self, dataset: Dataset, answered: Given) -> Report:
         """Judge every answer and compute every number."""
         known, outcomes = self._tallied(dataset, answered)
-        return build_report(
+        report = build_report(
             dataset,
             known,
             outcomes,
@@ -87,6 +97,7 @@ class Belief:
             floor=self.floor,
             filled=self.answer == "fill",
         )
+        return replace(report, notes=(*report.notes, *self.notices(dataset)))
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged prompt, for comparisons with other runs."""

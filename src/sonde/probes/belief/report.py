@@ -15,7 +15,7 @@ import numpy as np
 from sonde.core.fact_frames import text_frame
 from sonde.core.facts import LAMA, Dataset
 from sonde.core.reports import Cell, Estimate, Estimates, Headline, Metric, Report, Table
-from sonde.core.words import told_apart
+from sonde.core.words import counted, told_apart
 from sonde.metrics.accuracy import names_help, right_shares, template_accuracies
 from sonde.metrics.calibration import overconf_by_each, overconf_by_template
 from sonde.metrics.estimates import Resampled, samples_of
@@ -100,11 +100,11 @@ def build_report(
             further=further,
         )
     bias = leaning.result()
-    own = _own(known, outcomes, common, seed)
-    estimates = {**common.estimates, **bias.estimates, **own, **over.result()}
+    own = _own(known, outcomes, common, seed) | over.result()
+    estimates = {**common.estimates, **bias.estimates, **own}
     return Report(
         title=f"BELIEF on {dataset.name}",
-        summary=_summary(estimates, common),
+        summary=_summary(estimates, common, outcomes.pairs_unanswerable),
         metrics=METRICS,
         estimates=estimates,
         counts={**common.counts, **_counts(known, outcomes)},
@@ -145,13 +145,16 @@ def _own(known: AskedPairs, outcomes: Outcomes, common: Sections, seed: int) -> 
     }
 
 
-def _summary(estimates: Estimates, common: Sections) -> str:
+def _summary(estimates: Estimates, common: Sections, skipped: int) -> str:
     value = estimates[ACC.id].value
     if value is None:
         return "No pair could be asked: no correct name is one token of this model's vocabulary."
-    counts = common.counts
-    control = estimates[MAJORITY.id].value or 0.0
-    return (
+    counts, control = common.counts, estimates[MAJORITY.id].value or 0.0
+    missing = (
+        f"{skipped:,} of {counted(skipped + counts['pairs'], 'pair is', 'pairs are')} not scored, "
+        "because no correct object is one token of the model (--answer score includes them). "
+    )
+    return (missing if skipped else "") + (
         f"{counts['pairs']:,} pairs of subject and relation were asked in {counts['prompts']:,} "
         f"prompts; {value:.1%} of a pair's prompts are answered right on average, and always "
         f"answering the commonest object would give {control:.1%}."

@@ -25,6 +25,7 @@ from sonde.core.scores import Normalise
 from sonde.metrics.judged import AnswerKind, Judged
 from sonde.probes.lama.judge import Outcomes, judge
 from sonde.probes.lama.report import Asking, build_report
+from sonde.prompting.closing import CLOSE_HELP, closing_notice
 from sonde.prompting.options import own_options, with_options
 from sonde.prompting.sentences import in_parts, name_prompts, sentences, usual_names
 
@@ -36,7 +37,9 @@ class Lama:
     name: ClassVar[str] = "lama"
 
     answer: Literal["auto", "fill", "score"] = setting(
-        "auto", "fill a mask from a vocabulary, or score the relation's objects as options"
+        "auto",
+        "fill a mask from a vocabulary, or score the relation's objects as options; auto fills "
+        "where the model can, unless an object of a table is more than one token",
     )
     template: int = setting(1, "which template of each relation to use, counted from 1", least=1)
     k: int = setting(
@@ -65,13 +68,20 @@ class Lama:
     punctuation: bool = setting(
         False, "score the punctuation that closes a sentence, too, not only words"
     )
+    close: bool = setting(True, CLOSE_HELP)
 
     def suited(self, can: frozenset[Ability]) -> Self:
         """Fill where the model can, else score."""
         choices: tuple[Literal["fill", "score"], ...] = (
             ("fill", "score") if self.answer == "auto" else (self.answer,)
         )
-        return replace(self, answer=need(self.name, can, *choices))
+        answer = need(self.name, can, *choices)
+        return replace(self, answer=answer, close=self.close and "fill" in can)
+
+    def notices(self, dataset: Dataset) -> tuple[str, ...]:
+        """What the probe changes in the dataset's templates."""
+        relations = dataset.asked_relations() if self.close else ()
+        return closing_notice((relation, [self._template(relation)]) for relation in relations)
 
     def ask(self, dataset: Dataset) -> Iterator[Block]:
         """One prompt per fact; for uhn='names' also one per part of a person's name."""
@@ -79,7 +89,9 @@ class Lama:
             want, template = self._want(dataset, relation), self._template(relation)
             facts = dataset.asked_frame(relation.id)
             for part in in_parts(usual_names(facts), 1):
-                block = sentences(relation, [template], part, want, capitals=self.capitals)
+                block = sentences(
+                    relation, [template], part, want, capitals=self.capitals, close=self.close
+                )
                 own = isinstance(want, Score) and self._own(dataset, relation)
                 yield with_options(block, facts) if own else block
             if self.uhn == "names":
@@ -95,7 +107,8 @@ class Lama:
             own=any(self._own(dataset, relation) for relation in dataset.asked_relations()),
         )
         outcomes = self._outcomes(dataset, answered)
-        return build_report(dataset, outcomes, k=self.k, asking=asking)
+        report = build_report(dataset, outcomes, k=self.k, asking=asking)
+        return replace(report, notes=(*report.notes, *self.notices(dataset)))
 
     def judged(self, dataset: Dataset, answered: Given) -> Judged:
         """Every judged fact, for comparisons with other runs."""

@@ -130,8 +130,15 @@ def _summary(estimates: Estimates, outcomes: Outcomes, own: bool) -> str:
         else "answering the commonest object"
     )
     asked = counted(facts, "fact", "facts")
+    skipped = ""
+    if outcomes.asked > facts:
+        skipped = (
+            f"{outcomes.asked - facts:,} of {counted(outcomes.asked, 'fact is', 'facts are')} not "
+            "scored, because no correct object is one token of the model (--answer score includes "
+            "them). "
+        )
     return (
-        f"The first answer is right for {value:.1%} of facts{over} ({asked}); "
+        f"{skipped}The first answer is right for {value:.1%} of facts{over} ({asked}); "
         f"always {always} gives {control:.1%}."
     )
 

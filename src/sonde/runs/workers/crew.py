@@ -104,6 +104,8 @@ class Crew(Named):
             setattr(self, name, _refuse)  # by its methods it is told what a model can do
         if (lacks := first.lacks) is not None:
             self.lacks = lambda: lacks
+        if first.fillable is not None:
+            self.fillable = first.fillable
         if first.chat is not None:
             self.in_turns = first.chat.in_turns
         if first.batching is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import pickle
 import traceback
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +18,7 @@ from sonde.core.certificates import Recheck
 from sonde.core.costs import Batches
 from sonde.core.errors import SondeError
 from sonde.core.facts import Dataset
-from sonde.core.prompts import Block
+from sonde.core.prompts import Block, Fill
 from sonde.models.options import LoadOptions
 
 
@@ -69,7 +69,7 @@ class Ready:
     """From a worker: its model is loaded, and what it is. `batching`: None where it has none.
 
     `chat`: what puts prompts in turns, where the model is asked so; the driver does. `lacks`: why
-    the model cannot do what others of its kind can.
+    the model cannot do what others of its kind can. `fillable`: as of `FillsWords`.
     """
 
     identity: Identity
@@ -78,6 +78,7 @@ class Ready:
     versions: Mapping[str, str]
     chat: Converses | None = None
     lacks: Mapping[Ability, str] | None = None
+    fillable: Callable[[Fill, str], frozenset[str]] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from threading import Lock, Thread
 from typing import Any
 
-from sonde.core.abilities import Batching, Lacks, Model, Prefetches, abilities
+from sonde.core.abilities import Batching, FillsWords, Lacks, Model, Prefetches, abilities
 from sonde.core.certificates import Recheck, Rechecks
 from sonde.core.errors import WorkerError
 from sonde.core.prompts import Prompts
@@ -200,6 +200,7 @@ def _ready(model: Model) -> Ready:
         versions=versions(),
         chat=getattr(model, "chat", None),
         lacks=dict(model.lacks()) if isinstance(model, Lacks) else None,
+        fillable=model.fillable if isinstance(model, FillsWords) else None,
     )
 
 

@@ -30,7 +30,14 @@ from sonde.core.rated import RatedColumns
 from sonde.core.threads import cores, prefetch
 from sonde.engine.encode import opening
 from sonde.engine.limits import check_texts, naming
-from sonde.engine.masked_batch import Distinct, Hiding, MaskedEncoder, MaskedTexts, hidden_texts
+from sonde.engine.masked_batch import (
+    Distinct,
+    FillableWords,
+    Hiding,
+    MaskedEncoder,
+    MaskedTexts,
+    hidden_texts,
+)
 from sonde.engine.schedule import Pass, Passes, Shape, row_passes
 from sonde.engine.tokenise import Tokenisers
 from sonde.models.torch.loading.budgets import Budgets, check_predicted, explain_oom
@@ -94,6 +101,8 @@ class MaskedModel(Named):
         # without padding only texts of one length go together
         self.enough = ENOUGH[device] if self.ways.pads else 0
         self.tables = Tables(loaded, self.encoder)
+        words = FillableWords(encoder=self.encoder, answerable=frozenset(loaded.answerable))
+        self.fillable = words.of
         self.tokenisers = Tokenisers(self.encoder, workers(loaded))
         self.recorder = Recorder(self.model, last=self.ways.last, first=self.ways.first)
         self._coming: deque[tuple[Prompts, Iterator[Chunk]]] = deque(maxlen=2)
