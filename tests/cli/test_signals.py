@@ -6,6 +6,7 @@ import signal
 import subprocess
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from tests.command import (
@@ -21,7 +22,8 @@ from tests.command import (
 )
 from tests.written import many_shards
 
-KEPT = "interrupted; finished work is kept: run the same command again to go on\n"
+AGAIN = "run the same command again to resume\n"
+RESUMES = "interrupted; run the same command again to resume from what is stored\n"
 
 
 def begin(words: tuple[object, ...], env: dict[str, str], ignore: bool = False) -> Running:
@@ -67,7 +69,13 @@ def test_a_run_that_is_stopped_goes_on(
     await_that(silent(tmp_path).exists, running)
     await_that(lambda: any(out.glob("shards/*.parquet")), running)
     running.send_signal(sent)
-    assert end(running) == Done(code, "", KEPT)
+    done = end(running)
+    stored = sum(pq.read_metadata(path).num_rows for path in out.glob("shards/*.parquet"))
+    assert 0 < stored <= 10
+    lost = {0: "", 1: ", 1 unfinished answer is lost"}
+    more = lost.get(10 - stored, f", {10 - stored} unfinished answers are lost")
+    said = f"interrupted; {stored} of 40 prompts are stored in {out}{more}; {AGAIN}"
+    assert done == Done(code, "", said)
     assert not leftovers(out)
     kept = files(out)
     done = process(*words, env=with_slow_model(tmp_path))
@@ -87,8 +95,20 @@ def test_stopping_while_the_model_loads_makes_no_folder(
     assert running.stderr is not None
     assert running.stderr.readline() == "loading\n"
     running.send_signal(sent)
-    assert end(running) == Done(code, "", KEPT)
+    assert end(running) == Done(code, "", RESUMES)
     assert not out.exists()
+
+
+def test_a_run_that_is_stopped_in_its_first_shard_says_that_nothing_is_stored(
+    tmp_path: Path, data: Path
+) -> None:
+    out = tmp_path / "out"
+    words = ("run", "lama", "-m", "slow:0", "-d", data, "-o", out)
+    running = begin(words, with_slow_model(tmp_path, most=3))
+    await_that(silent(tmp_path).exists, running)
+    running.send_signal(signal.SIGINT)
+    said = f"0 of 8 prompts are stored in {out}, 3 unfinished answers are lost; {AGAIN}"
+    assert end(running) == Done(130, "", f"interrupted; {said}")
 
 
 @pytest.mark.parametrize("verb", ["plan lama", "doctor", "attribute --fact P36:Q38"])

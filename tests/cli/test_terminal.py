@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+import time
 from pathlib import Path
 
 import pytest
 
 import sonde as package
+from sonde.cli import console
 from sonde.core import errors
 from sonde.core.errors import SondeError
+from sonde.core.progress import advance, begin
 from tests.command import Sonde, on_a_terminal, process, with_slow_model
 from tests.written import many_shards
 
@@ -55,6 +58,27 @@ def test_without_a_terminal_a_run_is_quiet(data: Path, tmp_path: Path) -> None:
     assert "\x1b" not in done.out
     assert "\r" not in done.out
     assert str(tmp_path / "out" / "report.html") in done.out.replace("\n", "")
+
+
+def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert console.EVERY == 30
+    monkeypatch.setattr(console, "EVERY", 0.01)
+    monkeypatch.setattr(console, "SETTLED", 1e-9)
+    shown = ""
+    with console.progress("lama on atlas", "prompts") as tick:
+        tick(1, 8)
+        time.sleep(0.02)
+        tick(2, 8)
+        while not re.search(r"^lama on atlas: 25%  2/8 prompts  \S+  \d+ s left$", shown, re.M):
+            shown += capsys.readouterr().err
+    with console.waiting("loading") as _:
+        begin("counting tokens", 4)
+        advance(3)
+        while not re.search(r"^counting tokens: 75%  3/4", shown, re.M):
+            shown += capsys.readouterr().err
+    assert "\x1b" not in shown and capsys.readouterr().out == ""
 
 
 def test_the_version_is_printed(sonde: Sonde) -> None:

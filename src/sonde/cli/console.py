@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Se
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Self
 
 import typer
@@ -32,6 +33,9 @@ from sonde.reporting.render.json import json_text
 from sonde.reporting.render.terminal_text import line
 
 PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
+
+EVERY = 30.0
+"""Seconds between two lines of progress where there is no terminal."""
 
 LONG = 600.0
 """Seconds from which work is long enough to say so before it is done."""
@@ -130,9 +134,9 @@ class Messages(logging.Handler):
 class Bar:
     """How far some work is: a spinner and the seconds, and a bar once it is known how much it is.
 
-    Nothing is shown without a terminal, nor within another bar; one that `stays` is left there at
-    the end. Where the work will take more than `LONG`, `long` is told once the seconds that are
-    left and those of the whole, and gives the line that is then printed.
+    Without a terminal a line is printed every 30 seconds; nothing is shown within another bar. One
+    that `stays` is left there at the end. Where the work will take more than `LONG`, `long` is told
+    once the seconds that are left and those of the whole, and gives the line that is then printed.
     """
 
     def __init__(
@@ -149,6 +153,9 @@ class Bar:
             expand=True,
             transient=not stays,
         )
+        self._ended = Event()
+        logs = not _with_bars and not self._console.is_terminal
+        self._logging = Thread(target=self._log, daemon=True) if logs else None
         self._task = self._shown.add_task(legible(what), total=None, how="", unit=unit)
         self._done, self._long = 0.0, long
         self._set(None, Pace())
@@ -156,9 +163,12 @@ class Bar:
     def __enter__(self) -> Self:
         self._shown.start()
         _with_bars.append(self._console)
+        if self._logging is not None:
+            self._logging.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._ended.set()
         _with_bars.remove(self._console)
         if self._shown.tasks[0].total is None:  # there is nothing to tell of it
             self._shown.live.transient = True
@@ -188,6 +198,12 @@ class Bar:
         if total is not None:
             self.tick(self._done + count, total)
 
+    def _log(self) -> None:
+        """Print how far the work is, again and again until it ends."""
+        while not self._ended.wait(EVERY):
+            task = self._shown.tasks[0]
+            tell(f"{task.description}: {reckoned(task) or roughly(self._pace.elapsed)}")
+
     def _set(self, total: float | None, pace: Pace) -> None:
         self._pace = pace
         self._shown.tasks[0].total = total
@@ -209,20 +225,25 @@ class Reckoned(bars.ProgressColumn):
 
     def render(self, task: bars.Task) -> RenderableType:
         """In words."""
-        pace: Pace = task.fields["pace"]
-        if task.total is None:
-            return Text(roughly(pace.elapsed) if pace.elapsed >= 2 else "")
-        done, total = int(task.completed + 1e-6), int(task.total)
-        share = int(100 * task.completed / max(task.total, 1e-9))
-        words = [f"{share}%", f"{done:,}/{total:,} {task.fields['unit']}".rstrip()]
-        left, rate = pace.left(task.total), pace.rate
-        if task.completed >= task.total:
-            words.append(f"in {duration(pace.elapsed)}")
-        elif left is None or rate is None:
-            words.append(roughly(pace.elapsed) if pace.elapsed >= 1 else "")
-        else:
-            words += [frequency(rate), f"{roughly(left)} left"]
-        return Text("  ".join(filter(None, [*words, task.fields["how"]])))
+        return Text(reckoned(task))
+
+
+def reckoned(task: bars.Task) -> str:
+    """How much of a task is done, how fast it goes, and what is left."""
+    pace: Pace = task.fields["pace"]
+    if task.total is None:
+        return roughly(pace.elapsed) if pace.elapsed >= 2 else ""
+    done, total = int(task.completed + 1e-6), int(task.total)
+    share = int(100 * task.completed / max(task.total, 1e-9))
+    words = [f"{share}%", f"{done:,}/{total:,} {task.fields['unit']}".rstrip()]
+    left, rate = pace.left(task.total), pace.rate
+    if task.completed >= task.total:
+        words.append(f"in {duration(pace.elapsed)}")
+    elif left is None or rate is None:
+        words.append(roughly(pace.elapsed) if pace.elapsed >= 1 else "")
+    else:
+        words += [frequency(rate), f"{roughly(left)} left"]
+    return "  ".join(filter(None, [*words, task.fields["how"]]))
 
 
 def _cut(ratio: int | None = None) -> Column:
@@ -245,11 +266,12 @@ def progress(what: str, unit: str = "", long: Warn | None = None) -> Iterator[Ti
 
 @contextmanager
 def resumable() -> Iterator[None]:
-    """What is stopped within keeps its finished work, and whoever tells of the stop says so."""
+    """Say of what is stopped within that it resumes, unless the work itself says what is stored."""
     try:
         yield
     except (Stopped, KeyboardInterrupt) as stop:
-        stop.add_note("finished work is kept: run the same command again to go on")
+        if not getattr(stop, "__notes__", ()):
+            stop.add_note("run the same command again to resume from what is stored")
         raise
 
 

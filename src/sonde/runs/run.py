@@ -30,6 +30,7 @@ from sonde.core.progress import begin, told
 from sonde.core.prompts import Block
 from sonde.core.reports import Report
 from sonde.core.threads import Behind, prefetch
+from sonde.core.words import counted
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
@@ -53,7 +54,8 @@ from sonde.runs.shards import (
 )
 from sonde.store.manifest import Manifest, surroundings
 from sonde.store.rows import friendly
-from sonde.store.runs import RunFolder
+from sonde.store.runs import RunFolder, Writer
+from sonde.store.shards import prompt_count
 
 if TYPE_CHECKING:
     import polars
@@ -297,9 +299,14 @@ def _run(
         batches = settled(writer, model, much)
         cut = shards(blocks or asked(probe, model, dataset), shard_weight * batches.shards)
         watch = Watch(writer=writer, model=model, batches=batches)
-        with fitting(probe, model, dataset), computing(model, batches), Behind() as behind:
-            behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
-            fill_folder(watch, behind, cut, effort)
+        try:
+            with fitting(probe, model, dataset), computing(model, batches), Behind() as behind:
+                behind.do(partial(_keep_dataset, dataset, folder), lambda _: None)
+                fill_folder(watch, behind, cut, effort)
+        except BaseException as stop:
+            if not isinstance(stop, Exception):  # by a signal
+                stop.add_note(_stored(writer, effort))
+            raise
     whole = replace(folder.manifest(), probe=manifest.probe)
     return Run(path=path, manifest=whole, asked=dataset)
 
@@ -367,6 +374,16 @@ def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[B
     if total == 0:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
     return Effort(prompts=total, work=work, told=lambda _done, _total: None), kept, much
+
+
+def _stored(writer: Writer, effort: Effort) -> str:
+    """What an interrupted run has stored, and what is lost."""
+    stored = sum(map(prompt_count, writer.folder.shards()))
+    lost = round(effort.received) - sum(map(prompt_count, writer.appended))
+    text = f"{stored:,} of {effort.prompts:,} prompts are stored in {writer.folder.path}"
+    if lost > 0:
+        text += f", {counted(lost, 'unfinished answer is', 'unfinished answers are')} lost"
+    return f"{text}; run the same command again to resume"
 
 
 def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:

@@ -134,7 +134,7 @@ half way through the model for half.
 
 @dataclass(slots=True, kw_only=True)
 class Effort:
-    """How far a run has come with its work.
+    """How far a run has come with its work; `received`: prompts answered in this session.
 
     Within a shard that is by the prompts that are answered or, ahead of these, by the texts that
     the model says have gone through it. `elsewhere`: the work that others have done of shards that
@@ -145,6 +145,7 @@ class Effort:
     work: int
     told: Progress
     before: int = 0
+    received: float = 0.0
     answered: int = 0
     passed: float = 0.0
     shard: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
@@ -162,6 +163,7 @@ class Effort:
 
     def answer(self, positions: Any) -> None:
         """Some of its prompts are answered."""
+        self.received += np.size(positions)
         self.answered += int(self.shard[positions].sum())
         self.tell()
 

@@ -324,6 +324,7 @@ class Writer:
     def __init__(self, folder: RunFolder) -> None:
         self.folder = folder
         self._digests = folder.known()
+        self.appended: list[Path] = []
 
     def holds(self, number: int, prompts: Prompts) -> bool:
         """Whether a shard is there and answers these prompts; a bad one is put aside, aloud."""
@@ -357,6 +358,7 @@ class Writer:
             (self.folder.path / "complete.json").unlink(missing_ok=True)
             self._digests[path] = self.folder.digests.add(path, data)
             write_whole(path, data)
+        self.appended.append(path)
 
     def finish(self, shards: int, prompts: int) -> None:
         """Say that the run is whole, and seal it; shards that are none of its own are put aside."""

@@ -371,6 +371,14 @@ def read_shard(path: Path, digest: str | None) -> pa.Table:
     return table_of(path, data)
 
 
+def prompt_count(path: Path) -> int:
+    """How many prompts a shard holds, by its footer alone; none where it cannot be read."""
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError):
+        return 0
+
+
 def table_of(path: Path, data: bytes) -> pa.Table:
     """The table in a shard's bytes."""
     try:

@@ -152,6 +152,8 @@ class Crew(Named):
                         self._take_back(hand, message, dealing, deaths)
             whole = True
         finally:
+            # prompts of unfinished shards, as far as workers report
+            effort.received += effort.prompts * sum(effort.elsewhere.values()) / effort.work
             effort.elsewhere.clear()
             if not whole:  # workers are at shards that nobody waits for
                 self.close()
@@ -183,7 +185,9 @@ class Crew(Named):
     def _take(self, hand: Hand, message: Answered, effort: Effort) -> None:
         """A worker has answered a shard."""
         effort.elsewhere.pop(message.number, None)
-        effort.leave(hand.tasks.pop(message.number))
+        shard = hand.tasks.pop(message.number)
+        effort.received += len(shard)
+        effort.leave(shard)
         if hasattr(self, "budgets"):
             self.budgets.lower(message.tokens)
         effort.tell()
