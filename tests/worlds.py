@@ -58,7 +58,7 @@ def question(id: str, text: str) -> Template:
 
 
 def relation(
-    id: str, *templates: str | Template, label: str | None = None, kind: Kind = "N-1"
+    id: str, *templates: str | Template, label: str | None = None, kind: Kind | None = "N-1"
 ) -> Relation:
     """A relation with templates, or with their texts: these get the ids P36-1, P36-2, …"""
     return Relation(

@@ -17,7 +17,7 @@ from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
 from sonde.probes import PROBES
-from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe, opened
+from sonde.runs.compare import asked_of, compared, load_learning, opened
 from sonde.runs.run import Run, load_on
 
 if TYPE_CHECKING:
@@ -173,8 +173,7 @@ def probe(name: str, **settings: Any) -> Probe:
 
 
 def compare(
-    *runs: Run | str | Path,
-    across_probes: bool = False,
+    *runs: Run | str | Path | Sequence[Run | str | Path],
     groups: str = "family",
     models: str | Path | None = None,
     draw: Literal["relation", "pair"] = "relation",
@@ -184,9 +183,9 @@ def compare(
 ) -> Comparison:
     """Compare two or more finished runs, or the folders of them, as `sonde compare` does.
 
-    The first is what the others are compared with. Gives a verdict, a report and the facts that
-    flipped. `models` names a table of your own; `frames` is how many frames the prompt ablation of
-    runs of `monitor` keeps.
+    They may come one by one or as a list. The first is what the others are compared with. Gives a
+    verdict, a report and the facts that flipped. `models` names a table of your own; `frames` is
+    how many frames the prompt ablation of runs of `monitor` keeps.
     """
     from sonde.analysis import report
     from sonde.analysis.runs import Reading
@@ -195,11 +194,17 @@ def compare(
         raise UsageError(f"seed must not be negative, found {seed}")
     if frames < 1:
         raise UsageError(f"frames must be at least 1, found {frames}")
-    found = opened(runs)
-    if not across_probes:
-        of_one_probe(found)
+    found = opened(_flat(runs))
     reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
     return report.compare(compared(found, groups, models), reading)
+
+
+def _flat(runs: Sequence[Run | str | Path | Sequence[Run | str | Path]]) -> list[Run | str | Path]:
+    """Runs that come one by one or as one list."""
+    flat: list[Run | str | Path] = []
+    for run in runs:
+        flat += [run] if isinstance(run, Run | str | Path) else run
+    return flat
 
 
 def learning(*runs: Run | str | Path, easy: tuple[str, ...] = (), seed: int = 0) -> Report:
@@ -213,5 +218,5 @@ def learning(*runs: Run | str | Path, easy: tuple[str, ...] = (), seed: int = 0)
 
     if seed < 0:
         raise UsageError(f"seed must not be negative, found {seed}")
-    found = opened(runs)
+    found = opened(runs, "sonde.learning(RUN, RUN)")
     return learning_report(load_learning(found, easy), asked_of(found), seed)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from polars import DataFrame
 
-from sonde.analysis.runs import align
+from sonde.analysis.joins import align
 from sonde.core.errors import UsageError
 from tests.analysis.world import changed, judged, run
 from tests.grids import grid, one_relation, shuffled
@@ -72,8 +72,8 @@ def test_one_run_is_refused() -> None:
 
 def about(**gold: list[str]) -> DataFrame:
     """What pairs are about: their ids, a subject of their own, what is right of each."""
-    rows = [{"fact": id, "subject": id.upper(), "gold": names} for id, names in gold.items()]
-    return DataFrame(rows)
+    rows = {"fact": list(gold), "subject": list(gold), "gold": list(gold.values())}
+    return DataFrame({**rows, "date": [""] * len(gold)})
 
 
 def test_in_different_datasets_facts_are_the_same_by_what_they_say() -> None:
@@ -92,9 +92,9 @@ def test_different_datasets_without_a_common_fact_are_refused_naming_both() -> N
         align([TWO_BY_TWO, other])
 
 
-def test_runs_that_share_no_prompt_are_refused() -> None:
+def test_runs_that_share_no_fact_are_refused() -> None:
     elsewhere = changed(replace(TWO_BY_TWO, name="b"), pairs=("f8", "f9"))
-    with pytest.raises(UsageError, match="share no prompt"):
+    with pytest.raises(UsageError, match="share no fact"):
         align([TWO_BY_TWO, elsewhere])
 
 

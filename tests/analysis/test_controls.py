@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sonde.analysis.controls import Beside, paired
-from sonde.analysis.runs import align
+from sonde.analysis.joins import align
 from tests.analysis.world import asked
 
 

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from sonde.analysis.differences.facts import facts_of_pairs
 from sonde.analysis.differences.numbers import Differences, groups
 from sonde.analysis.differences.report import cares, verdict
-from sonde.analysis.runs import Compared, Made, align
+from sonde.analysis.joins import align
+from sonde.analysis.runs import Compared, Made
 from sonde.core.reports import Estimate
 from sonde.core.words import told_apart
 from sonde.metrics.estimates import hold_together

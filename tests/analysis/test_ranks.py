@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 
 from sonde.analysis.comparison.couples import TemplateOrder
-from sonde.analysis.runs import Compared, align
+from sonde.analysis.joins import align
+from sonde.analysis.runs import Compared
 from sonde.core.reports import Estimate
 from tests.analysis.world import matrix, run, several
 from tests.grids import grid

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 
 from sonde.analysis.comparison.numbers import accuracies, compare, paired, run_order
 from sonde.analysis.comparison.tables import extremes
-from sonde.analysis.runs import Compared, Lineage, Reading, align
+from sonde.analysis.joins import align
+from sonde.analysis.runs import Compared, Lineage, Reading
 from sonde.core.reports import Estimate
 from tests.analysis.world import asked, run, several
 from tests.grids import measured

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 
 from sonde.analysis.comparison.couples import sharing
-from sonde.analysis.runs import Compared, align
+from sonde.analysis.joins import align
+from sonde.analysis.runs import Compared
 from sonde.core.reports import Estimate
 from sonde.metrics import accuracy
 from tests.analysis.world import matrix, run, several

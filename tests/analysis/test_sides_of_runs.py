@@ -189,14 +189,28 @@ def test_runs_that_share_no_fact_are_refused_as_such(tmp_path: Path) -> None:
         data = sonde.dataset("atlas", relations=(relation,), limit=2)
         model = sonde.model("control:majority", data=data)
         runs.append(sonde.run(sonde.probe("ic-lke", n=2), model, data, tmp_path / relation))
-    with pytest.raises(UsageError, match="the runs share no prompt"):
+    with pytest.raises(UsageError, match="the runs share no fact"):
         sonde.compare(*runs)
 
 
 def test_runs_of_different_probes_are_compared_without_their_own_reports(make: Make) -> None:
     data = make("lama")[0], make("belief")[1]
-    report = sonde.compare(*data, across_probes=True).report
+    report = sonde.compare(*data).report
     assert not any(table.title.endswith("run by run") for table in report.tables)
+
+
+OTHERS = ("belief", "bear", "ic-lke", "belief-icl", "monitor", "qa", "counterfact", "lke-shots")
+
+
+@pytest.mark.parametrize("probe", OTHERS)
+def test_runs_of_any_two_probes_are_compared_on_the_facts_they_share(
+    probe: str, make: Make
+) -> None:
+    made = sonde.compare([make("lama")[0], make(probe)[0]])
+    assert made.verdict.facts == 8, "four of each relation"
+    assert f"different probe: lama and {probe}" in made.verdict.sentence
+    shares = made.facts.select(f"right {name}" for name in made.names).mean().row(0)
+    assert made.verdict.difference.value == pytest.approx(shares[1] - shares[0])
 
 
 PAPERS = {

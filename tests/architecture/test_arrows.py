@@ -86,7 +86,7 @@ ARROWS = {
 SIBLINGS = {
     "probes": set(),
     "data/readers": set(),
-    "analysis": {"controls", "report", "runs"},
+    "analysis": {"controls", "joins", "report", "runs"},
     "optimise": {"making", "folder", "texts", "losses", "state", "training"},
     "models": {"options", "tables", "load", "sentences", "torch", "served"},
 }

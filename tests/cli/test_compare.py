@@ -108,9 +108,8 @@ def test_settings_are_compared_with_those_of_the_same_probe(sonde: Sonde, folder
     zero = icl(sonde, folder / "zero", "--context", "zero-shot")
     four = icl(sonde, folder / "four", "--context", "relation")
     runs = opened([zero, four, folder / "majority"])
-    refused = sonde("compare", zero, folder / "majority").refused(2, "--across-probes")
-    assert "belief-icl is a run of belief-icl, belief is a run of belief" in refused
-    assert sonde("compare", zero, folder / "majority", "--across-probes").code == 0
+    done = sonde("compare", zero, folder / "majority")
+    assert "different probe: belief-icl and belief" in " ".join(done.out.split())
     assert list(runs) == ["belief-icl zero-shot", "belief-icl relation", "belief"]
     assert group_names(list(runs.values()), "context") == ["zero-shot", "relation", "none"]
 
@@ -163,7 +162,8 @@ def test_what_cannot_be_compared_is_refused(
         refused = sonde("compare", majority, nothing).refused(2, "probe 'belief'", "belief-icl")
     assert str(majority) in refused
     other = folder / "other"
-    asked = ("run", "belief", "-m", "control:majority", "-d", data, "--no-html", "-o", other)
+    words = ("-d", data, "--relations", "P37", "--no-html", "-o", other)
+    asked = ("run", "belief", "-m", "control:majority", *words)
     assert sonde(*asked).code == 0
     sonde("compare", majority, other).refused(2, "atlas", "world", "share no fact")
 
@@ -198,7 +198,7 @@ def test_runs_of_different_facts_share_nothing(sonde: Sonde, folder: Path) -> No
     out = folder / "elsewhere"
     words = ("-m", "control:majority", "-d", "atlas", "--relations", "P37", "--limit", "3")
     assert sonde("run", "belief", *words, "--no-html", "-o", out).code == 0
-    sonde("compare", folder / "majority", out).refused(2, "share no prompt")
+    sonde("compare", folder / "majority", out).refused(2, "share no fact")
 
 
 def test_runs_are_compared_on_the_facts_of_both_though_subjects_have_several_objects(

@@ -15,8 +15,9 @@ from sonde.analysis.comparison.report import comparison_report
 from sonde.analysis.differences.facts import facts_of_runs, flipped, with_change
 from sonde.analysis.differences.numbers import Differences
 from sonde.analysis.differences.report import Verdict, cares, in_front, verdict
+from sonde.analysis.joins import align
 from sonde.analysis.reliability.report import with_reliability
-from sonde.analysis.runs import Compared, Reading, align
+from sonde.analysis.runs import Compared, Reading
 from sonde.analysis.sides.lines import shared_headlines
 from sonde.analysis.sides.report import with_sides
 from sonde.core.reports import DotPlot, Estimate, Headline, Metric, Report, Table

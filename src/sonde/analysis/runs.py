@@ -1,4 +1,4 @@
-"""Runs that are compared, brought to the prompts that all of them were asked; which are kin.
+"""Runs that are compared: how each was made, what all of them share, which are kin.
 
 Knows judged prompts and where models come from, nothing of files or of how prompts were put.
 """
@@ -6,20 +6,18 @@ Knows judged prompts and where models come from, nothing of files or of how prom
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import reduce
+from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
 from sonde.core.reports import Report
 from sonde.metrics.accuracy import right_shares
 from sonde.metrics.distance import Monitored
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.judged import Floats, Ints, Judged, stream
+from sonde.metrics.judged import Floats, Grid, Ints, Judged, stream
 from sonde.stats.intervals import resampled_sums
 
 if TYPE_CHECKING:
@@ -29,6 +27,9 @@ UNKNOWN = "unknown"
 """The family of a model of which nothing is known."""
 
 BILLION = 1e9
+
+KNOWN = 0.5
+"""A fact is known where more than this share of its prompts is right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +64,7 @@ class Made:
     on what, from how many prompts in how many seconds. `tokenizer` names what the model reads with.
     `offered`: what may be answered, by relation, where the dataset decides it. `numerics`: why its
     numbers are not known to be those of its model, empty where nothing speaks against it.
+    A `control` has no settings that matter.
     """
 
     probe: str = ""
@@ -76,11 +78,13 @@ class Made:
     seconds: float | None = None
     offered: Mapping[str, frozenset[str]] = field(default_factory=dict)
     numerics: str = ""
+    control: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Compared:
-    """A run: a model in a setting. `dataset` names what it was asked, content and all.
+    """A run: a model in a setting. `dataset` names what it was asked, content and all; `source` is
+    equal for datasets that hold the same facts, whatever their templates.
 
     Runs with equal `setting` were asked in the same way, so that only their models differ.
     `monitored` is there for a run whose probe measures MONITOR, `report` where all runs are of one
@@ -91,6 +95,7 @@ class Compared:
     name: str
     judged: Judged
     dataset: str
+    source: str = ""
     group: str = ""
     seconds: float | None = None
     lineage: Lineage = Lineage()
@@ -103,17 +108,28 @@ class Compared:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Aligned:
-    """Runs with the same prompts in the same order, and how many each had beside them; `asked`: the
-    same runs with all their prompts."""
+    """Runs with the same facts in the same order, and how many prompts each had of other facts;
+    `asked`: the same runs with all their prompts.
+
+    With `same_prompts` every run has the same prompts in the same order, too. Otherwise runs have
+    prompts and templates of their own, which are averaged over each fact.
+    """
 
     asked: tuple[Compared, ...]
     runs: tuple[Compared, ...]
     left_out: Mapping[str, int]
+    same_prompts: bool = True
 
     @property
     def first(self) -> Judged:
-        """Any of the runs: pairs, templates and relations have the same numbers in all."""
+        """Any of the runs: pairs and relations have the same numbers in all."""
         return self.runs[0].judged
+
+    def grids(self) -> list[Grid]:
+        """Of each run a grid with the same rows as all others: its prompts, or one for each fact,
+        right where the fact is known."""
+        grids = [run.judged.grid for run in self.runs]
+        return grids if self.same_prompts else [_one_each(grid) for grid in grids]
 
     @property
     def names(self) -> list[str]:
@@ -131,6 +147,21 @@ class Aligned:
         named = (subjects.get(id, id) if subjects else p for p, id in enumerate(self.first.pairs))
         subject = np.array([numbers.setdefault(name, len(numbers)) for name in named])
         return ByFact.of(self.first.relations, self.first.grid.relations, subject, seed)
+
+
+def _one_each(grid: Grid) -> Grid:
+    """One prompt for each pair, right if more than half of its prompts are."""
+    pairs, nothing = np.arange(len(grid.relations)), np.zeros(len(grid.relations), dtype=np.int64)
+    return Grid(
+        pair=pairs,
+        template=grid.relations,
+        name=nothing,
+        right=right_shares(grid) > KNOWN,
+        answer=nothing,
+        confidence=np.full(len(pairs), np.nan),
+        relations=grid.relations,
+        template_relations=np.arange(int(grid.relations.max()) + 1),
+    )
 
 
 def relation_name(relation: Relation) -> str:
@@ -235,124 +266,4 @@ def tuned(runs: Sequence[Compared]) -> list[Kin]:
         if run.lineage.base
         and run.lineage.base == base.lineage.model
         and run.setting == base.setting
-    )
-
-
-def align(runs: Sequence[Compared]) -> Aligned:
-    """The runs on the prompts they share: same pair, same template, same name of the subject.
-
-    In different datasets, which may use one id for different facts, a pair is the same where its
-    subject and its answers are. Refuses runs that share nothing.
-    """
-    _check(runs)
-    datasets = list(dict.fromkeys(run.dataset for run in runs))
-    frames = (_prompts(run, f"row {i}", len(datasets) > 1) for i, run in enumerate(runs))
-    shared = reduce(lambda one, other: one.join(other, on=KEY), frames)
-    if not len(shared):
-        raise UsageError(_nothing_shared(datasets))
-    grid, at = runs[0].judged.grid, shared["row 0"].to_numpy()
-    order = np.lexsort([grid.name[at], grid.template[at], grid.pair[at]])
-    kept = [r.judged.rows(shared[f"row {i}"].to_numpy()[order]) for i, r in enumerate(runs)]
-    first = _counted_anew(kept[0])
-    return Aligned(
-        asked=tuple(runs),
-        runs=tuple(
-            replace(run, judged=_numbered_as(first, judged))
-            for run, judged in zip(runs, kept, strict=True)
-        ),
-        left_out={run.name: len(run.judged.grid) - len(shared) for run in runs},
-    )
-
-
-def _check(runs: Sequence[Compared]) -> None:
-    if len(runs) < 2:
-        raise UsageError(f"an analysis compares at least two runs; {len(runs)} was given")
-    for run in runs:
-        if not len(run.judged.grid):
-            raise UsageError(f"{run.name!r} has no prompt that could be judged; leave it out")
-    names = [run.name for run in runs]
-    if len(set(names)) < len(names):
-        raise UsageError(f"two runs have the same name: {', '.join(names)}")
-
-
-def _nothing_shared(datasets: Sequence[str]) -> str:
-    if len(datasets) > 1:
-        return (
-            f"the runs share no fact: they were asked {' and '.join(datasets)}; compare runs on "
-            "the same dataset, or on datasets that have facts and templates in common"
-        )
-    return (
-        "the runs share no prompt: not one pair was asked in the same template in all of them; "
-        "compare runs of the same facts ('--limit', '--relations', the seed) and templates"
-    )
-
-
-KEY = ("relation", "fact", "template", "name")
-"""What two prompts have in common that are the same in two runs."""
-
-
-def _prompts(run: Compared, row: str, by_content: bool) -> DataFrame:
-    """The key of every prompt and, called `row`, where it stands; with what pairs and templates
-    say in the key where their ids may not mean the same in all runs."""
-    from polars import DataFrame, Series
-
-    judged, grid = run.judged, run.judged.grid
-    relations, templates = ([x.id for x in named] for named in (judged.relations, judged.templates))
-    pairs = list(judged.pairs)
-    if by_content:
-        templates = [f"{template.id}: {template.text}" for template in judged.templates]
-        pairs = _with_content(run)
-    return DataFrame(
-        {
-            "relation": Series(relations).gather(grid.relations[grid.pair]),
-            "fact": Series(pairs).gather(grid.pair),
-            "template": Series(templates).gather(grid.template),
-            "name": grid.name,
-            row: np.arange(len(grid)),
-        }
-    ).unique(KEY, keep="first", maintain_order=True)
-
-
-def _with_content(run: Compared) -> list[str]:
-    """Pairs by their ids, subjects and answers; one of which nothing is known is like no other."""
-    if run.facts is None:
-        return [f"{run.name}: {id}" for id in run.judged.pairs]
-    said = {
-        id: f"{id}: {subject}: {sorted(gold)}"
-        for id, subject, gold in run.facts.select("fact", "subject", "gold").iter_rows()
-    }
-    return [said.get(id, f"{run.name}: {id}") for id in run.judged.pairs]
-
-
-def _counted_anew(judged: Judged) -> Judged:
-    """The same with the pairs, templates and relations alone that its prompts are of."""
-    grid = judged.grid
-    pairs, pair = np.unique(grid.pair, return_inverse=True)
-    templates, template = np.unique(grid.template, return_inverse=True)
-    relations, owners = np.unique(grid.relations[pairs], return_inverse=True)
-    of_templates = np.searchsorted(relations, grid.template_relations[templates])
-    return replace(
-        judged,
-        grid=replace(
-            grid, pair=pair, template=template, relations=owners, template_relations=of_templates
-        ),
-        relations=tuple(judged.relations[r] for r in relations),
-        pairs=tuple(judged.pairs[p] for p in pairs),
-        names=tuple(judged.names[p] for p in pairs) if judged.names else (),
-        objects=tuple(judged.objects[p] for p in pairs) if judged.objects else (),
-        templates=tuple(judged.templates[t] for t in templates),
-    )
-
-
-def _numbered_as(first: Judged, judged: Judged) -> Judged:
-    """The same prompts of another run under the numbers of the first."""
-    grid = judged.grid
-    return replace(
-        judged,
-        grid=replace(first.grid, right=grid.right, answer=grid.answer, confidence=grid.confidence),
-        relations=first.relations,
-        pairs=first.pairs,
-        names=first.names,
-        objects=first.objects,
-        templates=first.templates,
     )

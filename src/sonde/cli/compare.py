@@ -23,9 +23,6 @@ class CompareOptions:
     folders: list[Path] = argument(
         "The folders of finished runs, or NAME=FOLDER; the first is what others are compared with."
     )
-    across_probes: bool = option(
-        "Compare runs of different probes on what they have in common.", False, "--across-probes"
-    )
     groups: str = option(
         "Runs that belong together: family, model, stage, architecture, corpus, probe, a setting "
         "such as context, or a name for each run: a,a,b.",
@@ -60,7 +57,7 @@ def compare(wanted: CompareOptions) -> None:
     """
     from sonde.runs.compare import opened
 
-    runs, out = opened(wanted.folders), wanted.out
+    runs, out = opened(wanted.folders, "sonde compare RUN RUN …"), wanted.out
     found = _compared(runs, wanted)
     if out is not None:
         with writing(out):
@@ -80,7 +77,7 @@ def _compared(runs: dict[str, Run], wanted: CompareOptions) -> Report:
     from sonde.analysis import report
     from sonde.analysis.differences.report import cares
     from sonde.analysis.runs import Reading
-    from sonde.runs.compare import asked_of, compared, load_learning, of_one_probe
+    from sonde.runs.compare import asked_of, compared, load_learning
 
     if wanted.easy and not wanted.learning:
         raise UsageError("--easy says what is easy for --learning; give both")
@@ -93,8 +90,6 @@ def _compared(runs: dict[str, Run], wanted: CompareOptions) -> Report:
             learning = load_learning(runs, listed(wanted.easy))
         with waiting("comparing the runs"):
             return learning_report(learning, asked_of(runs), wanted.seed)
-    if not wanted.across_probes:
-        of_one_probe(runs)
     with waiting("reading the answers"):
         found = compared(runs, wanted.groups, wanted.models)
     for care in cares(found):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -33,15 +34,15 @@ OF_MODELS = ("family", "stage", "architecture", "corpus")
 Table = Mapping[str, Described]
 
 
-def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
+def opened(
+    given: Sequence[Run | str | Path], advice: str = "sonde.compare(RUN, RUN)"
+) -> dict[str, Run]:
     """The runs by name, in the order given; a run that stands there twice is refused.
 
-    NAME=FOLDER gives a run a name of its own.
+    NAME=FOLDER gives a run a name of its own. `advice`: how a comparison is called.
     """
     if len(given) < 2:
-        raise UsageError(
-            "a comparison needs at least two runs; name their folders: sonde compare RUN RUN …"
-        )
+        raise UsageError(f"a comparison needs at least two runs; name their folders: {advice}")
     chosen = [_named(run) for run in given]
     folders = [run.path if isinstance(run, Run) else run for _, run in chosen]
     resolved = [folder.resolve() for folder in folders]
@@ -55,17 +56,6 @@ def opened(given: Sequence[Run | str | Path]) -> dict[str, Run]:
     if len(set(called)) < len(called):
         raise UsageError(f"two runs have the same name: {', '.join(called)}")
     return dict(zip(called, runs, strict=True))
-
-
-def of_one_probe(runs: Mapping[str, Run]) -> None:
-    """Refuse runs of different probes, whose numbers are not of the same thing."""
-    made = {name: run.manifest.probe["name"] for name, run in runs.items()}
-    if len(set(made.values())) > 1:
-        told = ", ".join(f"{name} is a run of {probe}" for name, probe in made.items())
-        raise UsageError(
-            f"runs of different probes ask different things: {told}; compare runs of one probe, or "
-            "add --across-probes (across_probes=True) to compare what they have in common"
-        )
 
 
 def _named(run: Run | str | Path) -> tuple[str, Run | Path]:
@@ -94,30 +84,92 @@ def compared(
     table = model_table(None if models is None else Path(models))
     grouped = group_names(list(runs.values()), groups, table)
     probes = [run.probe() for run in runs.values()]
-    of_all = all(isinstance(probe, Monitors) for probe in probes)  # of no use unless all have it
-    contents = {run.manifest.dataset["fingerprint"] for run in runs.values()}
-    read, forms = _read(runs), form_settings([run.manifest.model for run in runs.values()])
+    of_one = len({probe.name for probe in probes}) == 1  # else no reports to lay side by side
+    reports = {name: run.report() for name, run in runs.items()} if of_one else {}
+    datasets = _datasets(list(runs.values()))
+    sources = _sources(datasets)
+    # of no use unless all have it, and joined by the ids of facts
+    monitored = all(isinstance(probe, Monitors) for probe in probes) and len(set(sources)) == 1
+    contents = {dataset.fingerprint for dataset in datasets}
+    forms = form_settings([run.manifest.model for run in runs.values()])
     found: list[Compared] = []
-    for (name, run), group, form in zip(runs.items(), grouped, forms, strict=True):
-        judged, told = read[name].judged, not found or len(contents) > 1
-        dataset = run.dataset() if told else None  # of one dataset the first run tells it all
-        offered = _offered(judged, dataset) if dataset and len(contents) > 1 else {}
+    for (name, run), group, form, dataset, source in zip(
+        runs.items(), grouped, forms, datasets, sources, strict=True
+    ):
+        report = reports.get(name)
+        judged = (report and report.judged) or run.judge(dataset=dataset)
+        offered = _offered(judged, dataset) if len(contents) > 1 else {}
         found.append(
             Compared(
                 name=name,
                 group=group,
                 judged=judged,
                 dataset=_dataset(run),
+                source=source,
                 seconds=run.provenance()["run"]["seconds"],
                 lineage=_lineage(run, table),
                 setting=_setting(run, form),
-                monitored=_monitored(run) if of_all else None,
-                report=read[name].report,
+                monitored=_monitored(run) if monitored else None,
+                report=report,
                 made=_made(run, offered, form),
-                facts=facts_of_pairs(dataset, judged.pairs) if dataset else None,
+                facts=facts_of_pairs(dataset, judged.pairs),
             )
         )
-    return found
+    return _with_reports(found, runs)
+
+
+def _datasets(runs: Sequence[Run]) -> list[Dataset]:
+    """The dataset of each run; facts of one content are read once."""
+    opened: dict[str, Dataset] = {}
+    datasets = []
+    for run in runs:
+        fingerprint = run.manifest.dataset["fingerprint"]
+        dataset = opened.setdefault(fingerprint, run.dataset())
+        datasets.append(dataset.select(run.dataset().selection))
+    return datasets
+
+
+def _sources(datasets: Sequence[Dataset]) -> list[str]:
+    """A name for the facts of each dataset, the same for those that differ in templates alone."""
+    seen: dict[str, Dataset] = {}
+    names = []
+    for dataset in datasets:
+        same = (name for name, other in seen.items() if _hold_same_facts(dataset, other))
+        name = next(same, dataset.fingerprint)
+        seen.setdefault(name, dataset)
+        names.append(name)
+    return names
+
+
+def _hold_same_facts(one: Dataset, other: Dataset) -> bool:
+    if one.fingerprint == other.fingerprint:
+        return True
+    ids = [relation.id for relation in one.relations]
+    return ids == [relation.id for relation in other.relations] and all(
+        one.frame(id).equals(other.frame(id)) for id in ids
+    )
+
+
+def _with_reports(found: Sequence[Compared], runs: Mapping[str, Run]) -> list[Compared]:
+    """The runs with their reports on the facts that all of them were asked about; without them
+    where there are no such facts, or no reports."""
+    from sonde.analysis.joins import shared_facts
+
+    facts = shared_facts(found)
+    made = []
+    for run, numbers in zip(found, facts, strict=True):
+        grid, report = run.judged.grid, run.report
+        gone = {
+            (run.judged.relations[grid.relations[p]].id, run.judged.pairs[p])
+            for p in np.unique(grid.pair)
+            if numbers[p] < 0
+        }
+        if not (numbers >= 0).any():
+            report = None
+        elif gone and report is not None:
+            report = _report_without(runs[run.name], gone)
+        made.append(replace(run, report=report))
+    return made
 
 
 def _made(run: Run, offered: Mapping[str, frozenset[str]], form: Mapping[str, str]) -> Made:
@@ -140,6 +192,7 @@ def _made(run: Run, offered: Mapping[str, frozenset[str]], form: Mapping[str, st
         seconds=took["seconds"],
         offered=offered,
         numerics=doubt(run.manifest),
+        control=_is_control(run),
     )
 
 
@@ -148,31 +201,6 @@ def _offered(judged: Judged, dataset: Dataset) -> dict[str, frozenset[str]]:
     if judged.way != "scored":
         return {}
     return {r.id: frozenset(dataset.object_names(r.id)) for r in judged.relations}
-
-
-class Read(NamedTuple):
-    """How every prompt of a run did, and its report on the facts that all runs were asked."""
-
-    judged: Judged
-    report: Report | None = None
-
-
-def _read(runs: Mapping[str, Run]) -> dict[str, Read]:
-    """Every run as it is read; runs of different probes have no reports to lay side by side."""
-    if len({run.manifest.probe["name"] for run in runs.values()}) > 1:
-        return {name: Read(run.judge()) for name, run in runs.items()}
-    reports = {name: run.report() for name, run in runs.items()}
-    judged = {name: reports[name].judged or run.judge() for name, run in runs.items()}
-    facts = {name: of_run.asked_about() for name, of_run in judged.items()}
-    shared = set.intersection(*facts.values())
-    if not shared:  # nothing to read again; what is compared will say so
-        return {name: Read(of_run) for name, of_run in judged.items()}
-    return {
-        name: Read(judged[name], _report_without(run, own - shared) if own - shared else whole)
-        for (name, run), own, whole in zip(
-            runs.items(), facts.values(), reports.values(), strict=True
-        )
-    }
 
 
 def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
@@ -266,9 +294,10 @@ def names(runs: Sequence[Run]) -> list[str]:
     Settings are compared with those of the same probe. Runs of one name get that of their folder.
     """
     told = _facts(runs)
+    controls = [_is_control(run) for run in runs]
     parts: list[list[str]] = [[] for _ in runs]
     for key, values in told.items():
-        for i in _telling(key, values, told["probe"]):
+        for i in _telling(key, values, told["probe"], controls):
             parts[i].append(values[i] if key in SPEAK else f"{key}={values[i]}")
     made = [" ".join(part) or model for part, model in zip(parts, told["model"], strict=True)]
     if len(set(made)) == len(made):
@@ -276,10 +305,14 @@ def names(runs: Sequence[Run]) -> list[str]:
     return [f"{name} {run.path.resolve().name}" for name, run in zip(made, runs, strict=True)]
 
 
-def _telling(key: str, values: Sequence[str], probes: Sequence[str]) -> Iterator[int]:
-    """The runs that a key tells from another run; a setting, from one of the same probe."""
+def _telling(
+    key: str, values: Sequence[str], probes: Sequence[str], controls: Sequence[bool]
+) -> Iterator[int]:
+    """The runs that a key tells from another run; a setting, from one of the same probe. How a
+    control answers does not matter."""
+    kinds = list(zip(probes, controls, strict=True)) if key == "answer" else probes
     for i, value in enumerate(values):
-        rivals = [v for v, p in zip(values, probes, strict=True) if key in WHO or p == probes[i]]
+        rivals = [v for v, k in zip(values, kinds, strict=True) if key in WHO or k == kinds[i]]
         if len(set(rivals)) > 1 and value:
             yield i
 
@@ -292,7 +325,7 @@ def group_names(runs: Sequence[Run], groups: str, table: Table | None = None) ->
     if "," in groups:
         given = [name.strip() for name in groups.split(",")]
         if len(given) != len(runs) or not all(given):
-            raise UsageError(f"--groups names {len(given)} groups for {len(runs)} runs: {groups!r}")
+            raise UsageError(f"groups names {len(given)} groups for {len(runs)} runs: {groups!r}")
         return given
     told = _facts(runs)
     if groups in OF_MODELS:
@@ -325,6 +358,10 @@ def _setting(run: Run, form: Mapping[str, str]) -> str:
     """How the run asked: its probe with the settings that decide it, and the form of prompts."""
     entry = run.manifest.probe
     return json.dumps([entry["name"], {**entry["settings"], **form}], sort_keys=True)
+
+
+def _is_control(run: Run) -> bool:
+    return bool(run.manifest.model["name"].startswith("control:"))
 
 
 def _facts(runs: Sequence[Run]) -> dict[str, list[str]]:

@@ -111,7 +111,8 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
     if not runs:
         return replace(report, notes=(*report.notes, *faults)) if faults else report
     from sonde.analysis.controls import paired, unpaired
-    from sonde.analysis.runs import Compared, align
+    from sonde.analysis.joins import align
+    from sonde.analysis.runs import Compared
     from sonde.metrics.judged import Judges
 
     if report.judged is not None or isinstance(of.probe(reading), Judges):

@@ -147,7 +147,7 @@ def sharing(aligned: Aligned, seed: int = 0) -> Named:
 def _known_by_pair(aligned: Aligned) -> Floats:
     """Under how many templates a pair is known by run a and by run b, by run a alone, by one run
     alone, by any; [pairs, runs² + runs + 2]."""
-    of_runs = [known(run.judged.grid) for run in aligned.runs]
+    of_runs = [known(grid) for grid in aligned.grids()]
     cells, pair = [right for _, _, right in of_runs], of_runs[0][1]
     number = np.sum(cells, axis=0)
     # column by column: a table of all templates of all pairs would be large
@@ -233,8 +233,9 @@ class TemplateOrder:
 
     def __init__(self, aligned: Aligned) -> None:
         self.runs = groups_of(aligned)
-        self.accuracies = np.stack([template_accuracies(run.judged.grid) for run in aligned.runs])
-        owners = aligned.first.grid.template_relations
+        grids = aligned.grids()
+        self.accuracies = np.stack([template_accuracies(grid) for grid in grids])
+        owners = grids[0].template_relations
         self.relations = [np.flatnonzero(owners == r) for r in np.unique(owners)]
         self.taus = {
             (a, b): np.array([self._tau(a, b, templates) for templates in self.relations])

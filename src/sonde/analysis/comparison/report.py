@@ -29,6 +29,18 @@ MOST_NAMED = 3
 """Relations that a sentence names."""
 
 
+SAME_PROMPTS = (
+    "Every number is of the prompts that all runs were asked and that could be judged in all: "
+    "the same pair, template and name of the subject."
+)
+SAME_FACTS = (
+    "Every number is of the facts that all runs were prompted about: the same relation, subject "
+    "and correct objects. The runs share no prompts about them in at least one relation, so the "
+    "prompts of each run are averaged for each fact. Where numbers count what a run knows, it "
+    "knows a fact if more than half of the prompts are right."
+)
+
+
 def comparison_report(aligned: Aligned, reading: Reading) -> Report:
     """Everything that runs have in common on the prompts they share, and each on its own."""
     of = compare(aligned, reading)
@@ -47,12 +59,12 @@ def comparison_report(aligned: Aligned, reading: Reading) -> Report:
 
 def _counts(aligned: Aligned) -> dict[str, int]:
     first = aligned.first
+    sizes = {"templates": len(first.templates), "prompts": len(first.grid)}
     return {
         "runs": len(aligned.runs),
         "relations": len(first.relations),
         "pairs": len(first.pairs),
-        "templates": len(first.templates),
-        "prompts": len(first.grid),
+        **(sizes if aligned.same_prompts else {}),
         **{f"prompts_left_out.run.{name}": count for name, count in aligned.left_out.items()},
     }
 
@@ -78,7 +90,8 @@ def _findings(of: Comparison) -> Iterator[str]:
     if alike.value is not None and alike.n > 1:  # of a single pair of runs it is no finding
         yield f"The runs find the same relations easy with r = {alike.value:.2f} on average."
     yield from _of_kin(of)
-    yield from _template_order(of)
+    if of.aligned.same_prompts:
+        yield from _template_order(of)
 
 
 def _shared(of: Comparison) -> Iterator[str]:
@@ -151,10 +164,8 @@ def _template_order(of: Comparison) -> Iterator[str]:
 
 def _notes(aligned: Aligned) -> Iterator[str]:
     left = with_counts(aligned.left_out)
-    yield (
-        "Every number is of the prompts that all runs were asked and that could be judged in all: "
-        "the same pair, template and name of the subject."
-        + (f" Left out: {left} prompts." if left else " Nothing was left out.")
+    yield (SAME_PROMPTS if aligned.same_prompts else SAME_FACTS) + (
+        f" Left out: {left} prompts." if left else " Nothing was left out."
     )
     lineages = [run.lineage for run in aligned.runs]
     unknown = dict.fromkeys(x.model for x in lineages if x.family == UNKNOWN and x.model)
@@ -163,7 +174,7 @@ def _notes(aligned: Aligned) -> Iterator[str]:
             f"Family unknown, because the table of models does not have them: "
             f"{', '.join(unknown)}. Each counts as a family of its own."
         )
-    if len(aligned.first.templates) == len(aligned.first.relations):
+    if all(len(run.judged.templates) == len(aligned.first.relations) for run in aligned.runs):
         yield (
             "Every relation was asked in one template: what templates do to the answers is not "
             "measured."

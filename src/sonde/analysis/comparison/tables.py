@@ -278,7 +278,9 @@ def _ranks(of: Comparison) -> Table:
     rows = [ranked for ranked in of.templates.ranked() if np.ptp(ranked.ranks) > 0]
     one_each = len(first.templates) == len(first.relations)
     none = (
-        "Not measured: every relation was asked in one template."
+        "Not measured: the templates of the runs differ."
+        if not of.aligned.same_prompts
+        else "Not measured: every relation was asked in one template."
         if one_each
         else "Not measured: every template has the same rank in all runs."
     )

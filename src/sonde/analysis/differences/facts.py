@@ -11,15 +11,12 @@ from typing import TYPE_CHECKING
 import polars
 from polars import col
 
-from sonde.analysis.runs import Aligned
+from sonde.analysis.runs import KNOWN, Aligned
 from sonde.core.facts import Dataset, commonest_objects
 from sonde.metrics.judged import Judged
 
 if TYPE_CHECKING:
     from polars import DataFrame
-
-KNOWN = 0.5
-"""A fact is known where more than this share of its prompts is right."""
 
 GAINED, LOST, MORE, LESS = "gained", "lost", "more often right", "less often right"
 
@@ -27,9 +24,9 @@ GAINED, LOST, MORE, LESS = "gained", "lost", "more often right", "less often rig
 def facts_of_pairs(dataset: Dataset, pairs: Sequence[str]) -> DataFrame:
     """What the pairs of a run are about, a row each.
 
-    fact (its id), relation, subject, cluster (the same for pairs of one subject), gold (list: the
-    usual names of what is right), tags, details, and whether the commonest answer of the relation
-    is right. Facts that are no pair of their own belong to that of their subject.
+    fact (its id), relation, subject, date, cluster (the same for pairs of one subject), gold (list:
+    the usual names of what is right), tags, details, and whether the commonest answer of the
+    relation is right. Facts that are no pair of their own belong to that of their subject.
     """
     frames = [_asked(dataset, relation.id) for relation in dataset.asked_relations()]
     own = col("fact").is_in(list(pairs))
@@ -41,7 +38,7 @@ def facts_of_pairs(dataset: Dataset, pairs: Sequence[str]) -> DataFrame:
         .drop_nulls("fact")
         .group_by("fact", maintain_order=True)
         .agg(
-            col("relation", "subject", "cluster", "tags", "details").first(),
+            col("relation", "subject", "date", "cluster", "tags", "details").first(),
             col("gold").explode().unique(maintain_order=True),
             col("commonest").any(),
         )
@@ -53,7 +50,7 @@ def _asked(dataset: Dataset, relation: str) -> DataFrame:
     commonest = [name for name, _ in commonest_objects(dataset.split_frame(relation))[:1]]
     gold = col("object_names").list.eval(polars.element().list.first())
     return dataset.asked_frame(relation).select(
-        *("fact", "relation", "subject", "subject_id", "tags", "details"),
+        *("fact", "relation", "subject", "subject_id", "date", "tags", "details"),
         gold.alias("gold"),
         polars.any_horizontal(gold.list.contains(name) for name in commonest or [""])
         .fill_null(False)

@@ -88,7 +88,7 @@ def _of_facts(aligned: Aligned) -> Iterator[Group]:
 
 def _of_templates(aligned: Aligned) -> Iterator[Group]:
     first = aligned.first
-    for kind in ("source", "style"):
+    for kind in ("source", "style") if aligned.same_prompts else ():
         values = np.array([getattr(template, kind) for template in first.templates])
         for value in dict.fromkeys(values.tolist()):
             yield Group(f"templates by {kind}", value, (values == value)[first.grid.template])
@@ -240,9 +240,12 @@ class Differences:
         return dict(zip(found, hold_together(list(found.values())), strict=True))
 
     def _shares_in(self, group: Group) -> dict[str, Floats]:
-        return {
-            run.name: right_shares(run.judged.grid.rows(group.prompts)) for run in self.aligned.runs
-        }
+        """Of each run the share right of each fact in a group, nan of others."""
+        grids = {run.name: run.judged.grid for run in self.aligned.runs}
+        if self.aligned.same_prompts:
+            return {n: right_shares(grid.rows(group.prompts)) for n, grid in grids.items()}
+        facts = self.aligned.first.grid.pair[group.prompts]
+        return {n: right_shares(g.rows(np.isin(g.pair, facts))) for n, g in grids.items()}
 
     def _tested(self, of: Resampled, relations: Sequence[str], looks: int) -> Estimate:
         """A difference over the facts of some relations with the p of its test."""

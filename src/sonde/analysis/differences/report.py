@@ -16,6 +16,7 @@ from polars import DataFrame
 from sonde.analysis.differences.facts import GAINED, LOST, flipped, with_change
 from sonde.analysis.differences.numbers import LESS, RIGHT, Couple, Differences, minus
 from sonde.analysis.differences.tables import MEASURES, TEST, Found, figures, less, tables
+from sonde.analysis.joins import what_differs
 from sonde.analysis.runs import Compared, relation_name
 from sonde.core.reports import Estimate, Estimates, Figure, Headline, Report
 from sonde.core.words import SMALL_P, counted, in_points, listed, points, told_apart, written
@@ -34,20 +35,23 @@ def cares(runs: Sequence[Compared]) -> Iterator[str]:
         "They are runs of different probes",
         "which ask in different ways",
     )
+    # a control has no settings
+    models = [run for run in runs if not run.made.control] or runs
     yield from _differ(
-        runs,
+        models,
         lambda run: WAYS[run.judged.way],
         "They answered in different ways",
         "which differ in what counts as right and as sure",
     )
-    yield from _vocabularies(runs)
-    yield from _settings(runs)
-    yield from _differ(
-        runs,
-        lambda run: run.dataset,
-        "Their datasets are not the same",
-        "and only facts of the same id, subject and answers in the same words are compared",
-    )
+    yield from _vocabularies(models)
+    yield from _settings(models)
+    if len({run.source or run.dataset for run in runs}) > 1:
+        yield from _differ(
+            runs,
+            lambda run: run.dataset,
+            "Their datasets are not the same",
+            "and only facts with the same relation, subject and answers are compared",
+        )
     yield from _options(runs)
     yield from _differ(
         runs,
@@ -157,7 +161,8 @@ def verdict(of: Differences, care: tuple[str, ...] = ()) -> Verdict:
         best = ()
     facts = counted(difference.n, "fact", "facts")
     return Verdict(
-        sentence=f"{sentence}, on {facts} asked of {'both' if len(of.names) == 2 else 'all'}",
+        sentence=f"{sentence}, on {facts} asked of {'both' if len(of.names) == 2 else 'all'}"
+        + (f" ({differ})" if (differ := what_differs(of.aligned)) else ""),
         word=word,
         best=best,
         difference=difference,
@@ -263,10 +268,18 @@ def _care(verdict: Verdict) -> Iterator[str]:
 def _summary(of: Differences, what: str) -> str:
     """What is compared, and how much of what each run was asked that is."""
     aligned, asked = of.aligned, len(of.aligned.first.grid)
-    shares = {n: asked / (asked + left) for n, left in aligned.left_out.items()}
+    sizes = {run.name: len(run.judged.grid) for run in aligned.runs}
+    shares = {n: sizes[n] / (sizes[n] + left) for n, left in aligned.left_out.items()}
     parts = [f"{share:.0%} of {name}'s" for name, share in shares.items() if share < 1]
     whole = f" ({', '.join(parts)})" if parts else ", which is all they were asked"
     both = "both" if len(of.names) == 2 else "all of them"
+    if not aligned.same_prompts:
+        whole = f" ({', '.join(parts)} prompts)" if parts else ""
+        return (
+            f"{what}, compared on the {counted(len(aligned.first.pairs), 'fact', 'facts')} of "
+            f"{counted(len(aligned.first.relations), 'relation', 'relations')} that {both} were "
+            f"asked about{whole}. The prompts of each run are averaged for each fact."
+        )
     return (
         f"{what}, compared on the {counted(asked, 'prompt', 'prompts')} that {both} were asked"
         f"{whole}: {counted(len(aligned.first.pairs), 'fact', 'facts')} of "
@@ -278,7 +291,8 @@ def _headlines(of: Differences, *, difference: bool) -> Iterator[Headline]:
     """The difference and how often both are right; of several runs the leaderboard has these."""
     first, second = of.names if len(of.names) == 2 else of.leaders[1::-1]
     couple = (second, first)
-    if difference:
+    controls = [run.made.control for run in of.aligned.runs]
+    if difference and not (len(controls) == 2 and sum(controls) == 1):  # the first line has it
         yield Headline(label=less(couple), estimate=LESS.at(minus(couple)), kind=LESS.unit)
     for name in of.names if len(of.names) == 2 or not difference else ():
         yield Headline(label=f"Right, {name}", estimate=RIGHT.at(f"run.{name}"))

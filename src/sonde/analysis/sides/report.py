@@ -319,8 +319,8 @@ def _note(report: Report, reports: Mapping[str, Report]) -> str:
     if all(count == shared for count in prompts.values()):
         return f"{first}: all of them in the same prompts."
     counted = ", ".join(f"{run} {count:,}" for run, count in prompts.items())
+    same = "" if shared is None else f", of which {shared:,} are the same in all runs"
     return (
-        f"{first}. Each counts all of its prompts about these facts, of which {shared:,} are the "
-        f"same in all runs ({counted}): where settings or vocabularies differ, so does what is "
-        "averaged."
+        f"{first}. Each counts all of its prompts about these facts{same} ({counted}): where "
+        "settings or vocabularies differ, so does what is averaged."
     )
