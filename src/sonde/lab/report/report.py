@@ -191,8 +191,7 @@ def brief(trial: Trial, beside: str) -> Report:
         tables=(_by_exposure(asked),),
         notes=(
             f"Nobody can draw this table for {beside}: nobody knows which facts its text states.",
-            "Every estimator against the same truth: sonde lab validate --shipped; docs/lab.md "
-            "tells what comes of it.",
+            "Every estimator against the same truth: sonde lab validate --shipped (docs/trust.md).",
         ),
     )
 
