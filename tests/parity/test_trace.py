@@ -227,7 +227,7 @@ def test_what_sequences_share_is_computed_once(roomy: Any, tokens: int | None) -
 
 
 def test_a_hundred_sequences_cost_little_more_than_their_distinct_beginnings(roomy: Any) -> None:
-    """Ten questions among a hundred facts, from the fiftieth on, as docs/engine.md says."""
+    """Ten questions among a hundred facts, from the fiftieth on (docs/scale-out.md)."""
     model = roomy("llama")
     prompts = sequences(100, training=100, first=50, stride=5)
     marked = model.span_tokens(prompts)

@@ -180,7 +180,7 @@ def trust(plan: Plan) -> Iterator[str]:
 
 
 def as_json(plan: Plan) -> dict[str, Any]:
-    """A plan as plain data; the names are documented in docs/plan.md."""
+    """A plan as plain data; the names are documented in docs/scale-out.md."""
     body: Any = plain(plan)
     return {**body, "exact": plan.exact, "left": plan.left}
 

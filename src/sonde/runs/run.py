@@ -223,8 +223,8 @@ def run(
 
     Without `out` the folder is runs/PROBE-DATASET-MODEL-FINGERPRINT. A model may be given by its
     name, and is then loaded as `load` says: here, or by each of the workers that `on` names, such
-    as "local:2" (docs/workers.md). The model's `certificate`, or the file of it, is found by itself
-    where 'sonde doctor --against' made one here.
+    as "local:2" (docs/scale-out.md). The model's `certificate`, or the file of it, is found by
+    itself where 'sonde doctor --against' made one here.
     """
     with _loaded(model, on, load, dataset) as found:
         proven = certificates.find(found, certificate)
