@@ -15,7 +15,7 @@ from sonde.core.errors import UsageError, nearest
 from sonde.models.families import Described, describe, model_table, plain
 from sonde.runs.certificates import doubt
 from sonde.runs.forms import form_settings
-from sonde.runs.run import Run, open_run
+from sonde.runs.run import Run, open_run, selection_of
 
 if TYPE_CHECKING:
     from sonde.analysis.learning.facts import Learning
@@ -124,8 +124,9 @@ def _datasets(runs: Sequence[Run]) -> list[Dataset]:
     datasets = []
     for run in runs:
         fingerprint = run.manifest.dataset["fingerprint"]
-        dataset = opened.setdefault(fingerprint, run.dataset())
-        datasets.append(dataset.select(run.dataset().selection))
+        if fingerprint not in opened:
+            opened[fingerprint] = run.dataset()
+        datasets.append(opened[fingerprint].select(selection_of(run.manifest)))
     return datasets
 
 
@@ -297,7 +298,10 @@ def names(runs: Sequence[Run]) -> list[str]:
     controls = [_is_control(run) for run in runs]
     parts: list[list[str]] = [[] for _ in runs]
     for key, values in told.items():
-        for i in _telling(key, values, told["probe"], controls):
+        # how a control answers does not matter, and whether sentences are closed follows from it
+        alike = {"answer": (controls,), "close": (controls, told.get("answer", controls))}
+        kinds = list(zip(told["probe"], *alike.get(key, ()), strict=True))
+        for i in _telling(key, values, kinds):
             parts[i].append(values[i] if key in SPEAK else f"{key}={values[i]}")
     made = [" ".join(part) or model for part, model in zip(parts, told["model"], strict=True)]
     if len(set(made)) == len(made):
@@ -305,12 +309,8 @@ def names(runs: Sequence[Run]) -> list[str]:
     return [f"{name} {run.path.resolve().name}" for name, run in zip(made, runs, strict=True)]
 
 
-def _telling(
-    key: str, values: Sequence[str], probes: Sequence[str], controls: Sequence[bool]
-) -> Iterator[int]:
-    """The runs that a key tells from another run; a setting, from one of the same probe. How a
-    control answers does not matter."""
-    kinds = list(zip(probes, controls, strict=True)) if key == "answer" else probes
+def _telling(key: str, values: Sequence[str], kinds: Sequence[object]) -> Iterator[int]:
+    """The runs that a key tells from another run; a setting, from one of the same kind."""
     for i, value in enumerate(values):
         rivals = [v for v, k in zip(values, kinds, strict=True) if key in WHO or k == kinds[i]]
         if len(set(rivals)) > 1 and value:

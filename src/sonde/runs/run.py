@@ -112,7 +112,7 @@ class Run:
         except DataError as error:
             raise folder.damaged_dataset() from error
         dataset = replace(dataset, notes=self.manifest.dataset["notes"])
-        dataset = dataset.select(_selection(self.manifest.selection))
+        dataset = dataset.select(selection_of(self.manifest))
         refuse_repeats(dataset, dataset.asked_relations())
         return dataset
 
@@ -398,5 +398,7 @@ def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:
             write_dataset(dataset, folder.dataset, columns=True)
 
 
-def _selection(entry: Mapping[str, Any]) -> Selection:
+def selection_of(manifest: Manifest) -> Selection:
+    """Which facts a run prompted about."""
+    entry = manifest.selection
     return Selection(**{**entry, "relations": tuple(entry["relations"])})
