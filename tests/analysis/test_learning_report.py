@@ -12,7 +12,6 @@ from sonde.analysis.learning.report import learning_report
 from sonde.core.reports import Bars, Curves, DotPlot, Report, Strip
 from tests.analysis.lessons import lesson, method, world, worlds
 from tests.analysis.world import table
-from tests.docs.pages import DOCS
 
 N = 40
 OBJECTS = [["b"] * N, ["c", "d"]]
@@ -25,7 +24,6 @@ TRAINED = [{"z": 3, "b": 1}, {"d": 1}]
 FOUND = world(OBJECTS, RUNS, TRAINED, ["nb"])
 REPORT = learning_report(FOUND, "lama")
 NAMES = ("manual", "opti", "nb")
-PAGE = DOCS / "learning.md"
 
 
 def figure(report: Report, id: str) -> object:
