@@ -66,6 +66,7 @@ def test_without_a_terminal_a_line_says_now_and_then_how_far_it_is(
     assert console.EVERY == 30
     monkeypatch.setattr(console, "EVERY", 0.01)
     monkeypatch.setattr(console, "SETTLED", 1e-9)
+    monkeypatch.setattr(console, "TRUSTED", 0.0)
     shown = ""
     with console.progress("lama on atlas", "prompts") as tick:
         tick(1, 8)

@@ -239,10 +239,10 @@ def reckoned(task: bars.Task) -> str:
     left, rate = pace.left(task.total), pace.rate
     if task.completed >= task.total:
         words.append(f"in {duration(pace.elapsed)}")
-    elif left is None or rate is None:
+    elif rate is None:
         words.append(roughly(pace.elapsed) if pace.elapsed >= 1 else "")
     else:
-        words += [frequency(rate), f"{roughly(left)} left"]
+        words += [frequency(rate), "" if left is None else f"{roughly(left)} left"]
     return "  ".join(filter(None, [*words, task.fields["how"]]))
 
 
@@ -285,10 +285,14 @@ def writing(path: Path) -> Iterator[None]:
 
 
 SETTLED = 3.0
-"""Seconds after which a pace is believed."""
+"""Seconds after which a pace is shown."""
+
+TRUSTED, PART = 10.0, 0.1
+"""Seconds, or a part of the whole, after which a pace says how much time is left: a model computes
+slowly at first, and the longest texts of a shard come before the others."""
 
 WINDOW = 60.0
-"""Seconds that a pace is taken over."""
+"""Seconds that a pace is taken over at least; otherwise half of all, as relations differ."""
 
 
 class Pace:
@@ -300,6 +304,7 @@ class Pace:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._seen: deque[tuple[float, float]] = deque()
+        self._first = 0.0
         self.began = clock()
 
     @property
@@ -312,8 +317,10 @@ class Pace:
         if done <= (self._seen[-1][1] if self._seen else 0):
             return
         now = self._clock()
+        self._first = self._first or now
         self._seen.append((now, done))
-        while now - self._seen[1 if len(self._seen) > 1 else 0][0] > WINDOW:
+        window = max(WINDOW, (now - self._first) / 2)
+        while now - self._seen[1 if len(self._seen) > 1 else 0][0] > window:
             self._seen.popleft()
 
     @property
@@ -328,7 +335,9 @@ class Pace:
         """Seconds until `total` is done, once that can be told."""
         if (rate := self.rate) is None:
             return None
-        last, done = self._seen[-1]
+        (first, before), (last, done) = self._seen[0], self._seen[-1]
+        if last - first < TRUSTED and done - before < PART * total:
+            return None
         return max((total - done) / rate - (self._clock() - last), 0.0)
 
 
