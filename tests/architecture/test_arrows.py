@@ -88,7 +88,7 @@ SIBLINGS = {
     "data/readers": set(),
     "analysis": {"controls", "joins", "report", "runs"},
     "optimise": {"making", "folder", "texts", "losses", "state", "training"},
-    "models": {"options", "tables", "load", "sentences", "torch", "served"},
+    "models": {"options", "tables", "load", "sentences", "chat_templates", "torch", "served"},
 }
 """Folders whose parts never import each other, and what their parts share."""
 
@@ -111,7 +111,12 @@ HEAVY = {
 
 AT_HOME: dict[str, str | tuple[str, ...]] = {
     "torch": ("models/torch/", "optimise/", "lab/training/"),
-    "transformers": ("models/torch/", "models/served/tokens.py", "lab/training/"),
+    "transformers": (
+        "models/torch/",
+        "models/chat_templates.py",
+        "models/served/tokens.py",
+        "lab/training/",
+    ),
     "safetensors": ("models/optimised.py", "models/torch/", "optimise/"),
     "accelerate": "models/torch/loading/spread.py",
     "captum": "models/torch/attribution.py",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import copy
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Generate, Key, Prompt, Score, Trace, put
 from sonde.engine.control_tokens import SHIELD
 from sonde.engine.encode import CausalEncoder, Start, lengthened
@@ -58,6 +62,57 @@ def asked(made: Chat, *prompts: Prompt) -> list[Prompt]:
 def without_thoughts(name: str, text: str) -> str:
     """What the template writes, with thoughts that it opens closed at once."""
     return text.rstrip() + "\n\n</think>\n\n" if name == "r1" else text
+
+
+def with_template(template: str) -> Any:
+    made = copy.copy(tokenizer("chatml", "bytes"))
+    made.chat_template = template
+    return made
+
+
+LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+EXCESSIVE = {
+    "nested loops": (LOOPS, "it takes more than 2 s to render"),
+    "a power": ("{{ 10 ** (10 ** 9) }}", "it takes more than 2 s to render"),
+    "a product": ("{{ 'x' * 10 ** 9 }}", "it takes more than 512 MiB to render"),
+    "a filter": ("{{ 'x' | center(10 ** 10) }}", "it takes more than 512 MiB to render"),
+    "a long text": ("{{ 'x' * 10 ** 7 }}", "it writes 10,000,001 characters, and 1,048,580 are"),
+}
+
+
+@pytest.mark.parametrize("case", EXCESSIVE)
+def test_a_template_that_takes_too_much_is_rejected_on_any_thread(case: str) -> None:
+    template, why = EXCESSIVE[case]
+    turn = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    options = LoadOptions(chat="always")
+    with ThreadPoolExecutor(1) as thread:
+        made = thread.submit(chat_of, with_template(template + turn), options, "it")
+        with pytest.raises(AbilityError, match="the chat template of it cannot be used") as error:
+            made.result()
+    assert why in str(error.value)
+    assert chat_of(with_template(turn), options, "it") is not None
+
+
+def test_a_template_that_takes_too_much_for_some_prompts_is_rejected_there() -> None:
+    turn = "{% for message in messages %}{{ message['content'] }}{% endfor %}"
+    if_odd = "{% if '<' in messages[0]['content'] %}{{ 'x' * 10 ** 9 }}{% endif %}"
+    made = chat_of(with_template(if_odd + turn), LoadOptions(chat="always"), "it")
+    assert made is not None and made.conversation(("Paris",)) == "Paris"
+    with pytest.raises(PromptError, match="it takes more than 512 MiB"):
+        made.conversation(("<Paris",))
+
+
+def test_templates_render_on_several_threads_and_in_a_forked_process() -> None:
+    made, said = chat("chatml"), [f"<{number}>" for number in range(50)]
+    expected = [made.conversation((turn,)) for turn in said]
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(lambda turn: made.conversation((turn,)), said)) == expected
+    with multiprocessing.get_context("fork").Pool(2) as processes:
+        assert processes.map(_conversation, said) == expected
+
+
+def _conversation(turn: str) -> str:
+    return chat("chatml").conversation((turn,))
 
 
 @pytest.mark.parametrize("name", TEMPLATES)

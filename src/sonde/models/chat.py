@@ -24,6 +24,7 @@ from sonde.core.texts import spoken
 from sonde.engine.control_tokens import shielded
 from sonde.engine.encode import CausalEncoder, Start
 from sonde.engine.endings import Endings, Thoughts
+from sonde.models.chat_templates import RENDERER, RenderError
 
 if TYPE_CHECKING:
     from sonde.engine.token_texts import TokenTexts
@@ -196,7 +197,12 @@ class Chat:
         return shielded(text, self.controls)
 
     def _text(self, turns: Turns, *, thoughts: bool = False) -> str:
-        return self.render(self.system, turns, thoughts=thoughts)
+        try:
+            return self.render(self.system, turns, thoughts=thoughts)
+        except RenderError as error:
+            raise PromptError(
+                f"the chat template cannot be rendered ({error}); leave out --chat always"
+            ) from None
 
     @cached_property
     def _pieces(self) -> Callable[[int, bool], Turns | None]:
@@ -307,14 +313,11 @@ def _rendered(tokenizer: Any, template: str, system: str, turns: Turns, *, thoug
         for number, turn in enumerate(turns)
     ]
     first = [{"role": "system", "content": system}] if system else []
-    return str(
-        tokenizer.apply_chat_template(
-            first + said,
-            chat_template=template,
-            tokenize=False,
-            add_generation_prompt=len(turns) % 2 == 1,
-            enable_thinking=thoughts,
-        )
+    return RENDERER.render(
+        template,
+        first + said,
+        add_generation_prompt=len(turns) % 2 == 1,
+        **{**tokenizer.special_tokens_map, "enable_thinking": thoughts},
     )
 
 
@@ -322,7 +325,7 @@ def _fails(chat: Chat) -> str:
     """Why a template cannot be used; empty where it can."""
     try:
         texts = [chat.render(chat.system, (MARK,) * count, thoughts=False) for count in range(1, 5)]
-    except Exception as error:  # whatever a template raises
-        return (str(error).strip().splitlines() or [type(error).__name__])[0]
+    except RenderError as error:
+        return str(error)
     lost = [count for count, text in enumerate(texts, 1) if text.count(MARK) != count]
     return "it does not write every turn once" if lost else ""
