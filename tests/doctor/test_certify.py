@@ -311,7 +311,7 @@ def test_the_prompts_are_as_many_as_the_page_says() -> None:
     prompts = certificate_prompts(Lama(), atlas("atlas"), frozenset(["score", "generate"]))
     options = [len(p.want.options) for p in prompts if isinstance(p.want, Score)]
     assert (len(options), sum(options), len(prompts) - len(options)) == (41, 275, 41)
-    page = (DOCS / "doctor.md").read_text()
+    page = (DOCS / "check-a-model.md").read_text()
     assert f"{len(options)} relations of `atlas`" in page and f"{sum(options)} in all" in page
 
 

@@ -6,7 +6,7 @@ from sonde.doctor.agreement import CHOOSING, KINDS, TOLERANCES
 from sonde.doctor.diagnose import CHECKS
 from tests.docs.pages import DOCS, first_cells, rows
 
-PAGE = DOCS / "doctor.md"
+PAGE = DOCS / "check-a-model.md"
 LOADED = ("tokens at once", "quantised", "placement", "adapter", "chat template")
 """What is told of models that are loaded so, or have one."""
 
