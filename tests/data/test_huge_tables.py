@@ -10,11 +10,14 @@ from typing import Any
 
 import pyarrow
 import pytest
+from polars import concat, read_parquet
 from pyarrow import parquet
 
 from sonde.core.errors import DataError
-from sonde.data import lines
+from sonde.data import fact_files, lines
 from sonde.data.catalog import load
+from sonde.data.check import folder_faults
+from sonde.data.format import write_dataset
 from sonde.data.lines import read_rows
 from sonde.data.tables import dataset, excel, files
 
@@ -197,3 +200,17 @@ def test_a_line_without_an_end_is_not_read_whole(
     read: Any = read_rows if ending != ".csv" else files.read_table
     with pytest.raises(DataError, match=r"line 2: longer than 1,000"):
         list(read(path))
+
+
+def test_columns_of_a_dataset_folder_are_checked_as_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_dataset(load("atlas"), tmp_path, columns=True)
+    path = tmp_path / "facts" / "P36.parquet"
+    facts = read_parquet(path)
+    concat([facts, facts[:1]]).write_parquet(path)
+    monkeypatch.delattr(fact_files, "facts_of")
+    errors = [str(fault) for fault in folder_faults(tmp_path) if fault.error]
+    assert errors == [
+        f"{path}, row {facts.height + 1}: fact id {facts['fact'][0]!r} stands more than once"
+    ]

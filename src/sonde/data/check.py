@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from sonde.core.dates import FORM, holds, in_order, is_date
 from sonde.core.errors import DataError
-from sonde.core.fact_frames import DATES, frame_of, outside
+from sonde.core.fact_frames import DATES, outside
 from sonde.core.facts import DATE_SLOT, Dataset, Relation, Template
-from sonde.data.fact_files import fact_files, facts_path, placed_facts
+from sonde.data.fact_files import fact_files, facts_path, placed_frame
 from sonde.data.format import card_of, notes_of, read_relations, read_templates
 from sonde.data.lines import Complain, read_lines, read_object
 from sonde.prompting.matching import UNSPACED
@@ -159,8 +159,7 @@ def folder_faults(folder: Path) -> list[Fault]:
         unread.append(Fault(str(fault)))
 
     def facts(id: str) -> tuple[DataFrame, list[str]]:
-        placed = list(placed_facts(folder, id, complain))
-        return frame_of(fact for _, fact in placed), [where for where, _ in placed]
+        return placed_frame(folder, id, complain)
 
     _read_head(folder, complain)
     relations = read_relations(folder, complain)

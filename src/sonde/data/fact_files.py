@@ -107,6 +107,22 @@ def placed_facts(
     return read_each(path, lambda row: _fact(row, relation), complain)
 
 
+def placed_frame(
+    folder: Path, relation: str, complain: Complain = refuse
+) -> tuple[DataFrame, list[str]]:
+    """The facts of one relation as a frame, and the file and the line or row of each."""
+    path = facts_path(folder, relation)
+    if path.suffix == COLUMNS:
+        try:
+            facts = _read_columns(path)
+        except DataError as fault:
+            complain(fault)
+            return no_facts(), []
+        return facts, [f"{path}, row {number}" for number in range(1, facts.height + 1)]
+    placed = list(placed_facts(folder, relation, complain))
+    return frame_of(fact for _, fact in placed), [where for where, _ in placed]
+
+
 def _placed_rows(path: Path, complain: Complain) -> Iterator[tuple[str, Fact]]:
     try:
         facts = _read_columns(path)
