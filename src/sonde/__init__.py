@@ -4,7 +4,7 @@
     run = sonde.run(sonde.probe("lama"), sonde.model("smollm2"), sonde.dataset("atlas"), out="run")
     print(run.report().estimates["p_at_1.mean_over_relations"])
 
-What probes, models and readers of your own need is here too (docs/extending.md). Everything heavy
+What probes, models and readers of your own need is here too (docs/plug-ins.md). Everything heavy
 is imported when it is first used.
 """
 

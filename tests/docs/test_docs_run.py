@@ -12,7 +12,7 @@ from .pages import PAGES, ROOT, agrees, blocks, commands, shell_blocks
 from .program import MAY_LACK, played, sonde, verbs
 
 EXAMPLE = "sonde run robust"
-"""A probe that the documentation adds; test_docs_extending.py runs it."""
+"""A probe that the documentation adds; test_docs_plug_ins.py runs it."""
 
 MARKED = [page for page in PAGES if any(block.kind == "run" for block in blocks(page))]
 

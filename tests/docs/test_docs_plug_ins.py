@@ -14,7 +14,7 @@ import sonde.testing
 
 from .pages import DOCS, ROOT, blocks, first_cells
 
-PAGE = DOCS / "extending.md"
+PAGE = DOCS / "plug-ins.md"
 
 
 def written(folder: Path) -> Path:
