@@ -29,8 +29,7 @@ from tests.worlds import dataset_of, fact, relation, template
 from . import program
 from .pages import DOCS, first_cells, rows, section
 
-RUN = DOCS / "run-format.md"
-DATA = DOCS / "dataset-format.md"
+FORMATS = DOCS / "formats.md"
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> sonde.Run:
 
 def test_the_json_report_has_the_documented_keys(run: sonde.Run) -> None:
     printed = as_json(run.report(), run.provenance())
-    assert sorted(printed) == sorted(first_cells(DOCS / "first-report.md", "For other programs"))
+    assert sorted(printed) == sorted(first_cells(FORMATS, "Report"))
 
 
 SCHEMA = pa.schema(
@@ -53,13 +52,13 @@ SCHEMA = pa.schema(
 
 
 def test_a_shard_has_the_documented_columns() -> None:
-    assert first_cells(RUN, "Columns of a shard") == SCHEMA.names
+    assert first_cells(FORMATS, "Columns of a shard") == SCHEMA.names
 
 
 def test_the_documented_types_are_those_of_the_columns() -> None:
     words = {"text": "str", "float": "float", "list": "list", "integers": "int", "texts": "str"}
     words |= {"boolean": "bool", "bytes": "binary"}
-    for field, row in zip(SCHEMA, rows(RUN, "Columns of a shard"), strict=True):
+    for field, row in zip(SCHEMA, rows(FORMATS, "Columns of a shard"), strict=True):
         shown = row[1].replace("lists", "list").replace("floats", "float").split(" of ")
         assert [words[word] for word in shown] == type_words(field.type), field.name
 
@@ -78,24 +77,24 @@ def test_a_run_folder_holds_the_documented_files(tmp_path: Path) -> None:
     assert program.sonde([*words, "-o", "run"], tmp_path).code == 0
     found = sorted(path.name for path in (tmp_path / "run").iterdir())
     # nobody has held a control against another model
-    assert sorted([*found, CERTIFICATE]) == sorted(first_cells(RUN, "Files"))
+    assert sorted([*found, CERTIFICATE]) == sorted(first_cells(FORMATS, "Run files"))
 
 
 def test_the_manifest_has_the_documented_fields(run: sonde.Run) -> None:
     manifest = json.loads((run.path / "manifest.json").read_text())
     # this model has no tokens, and no certificate
-    assert [*manifest, *OPTIONAL] == first_cells(RUN, "manifest.json")
-    assert list(Batches(tokens={"score": 1}).entry()) == first_cells(RUN, "batches")
-    assert list(manifest["model"]) == first_cells(RUN, "model")
+    assert [*manifest, *OPTIONAL] == first_cells(FORMATS, "manifest.json")
+    assert list(Batches(tokens={"score": 1}).entry()) == first_cells(FORMATS, "batches")
+    assert list(manifest["model"]) == first_cells(FORMATS, "model")
     for part in ("dataset", "selection"):
-        [row] = [row for row in rows(RUN, "manifest.json") if row[0] == f"`{part}`"]
+        [row] = [row for row in rows(FORMATS, "manifest.json") if row[0] == f"`{part}`"]
         for name in manifest[part]:
-            assert name in row[1], f"run-format.md does not mention {part}.{name}"
+            assert name in row[1], f"formats.md does not mention {part}.{name}"
 
 
 @pytest.mark.parametrize("name", ["timings.jsonl", "complete.json"])
 def test_small_files_of_a_run_have_the_documented_fields(name: str, run: sonde.Run) -> None:
-    assert list(json.loads((run.path / name).read_text())) == first_cells(RUN, name)
+    assert list(json.loads((run.path / name).read_text())) == first_cells(FORMATS, name)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +114,10 @@ def test_files_of_a_dataset_have_the_documented_fields(name: str, tmp_path: Path
     dataset = dataset_of([full], replace(relation("P1", asked), **more))
     write_dataset(replace(dataset, vocabulary=("one",), notes={"rows_read": 1}), tmp_path)
     written = json.loads((tmp_path / name.replace("ID", "P1")).read_text())
-    assert list(written) == first_cells(DATA, name)
+    assert list(written) == first_cells(FORMATS, name)
     assert (tmp_path / "vocabulary.txt").exists()
     top = {path.name for path in tmp_path.iterdir()}
-    assert top == {file.partition("/")[0] for file in first_cells(DATA, "Files")}
+    assert top == {file.partition("/")[0] for file in first_cells(FORMATS, "Dataset files")}
 
 
 def subclasses(kind: type[errors.SondeError]) -> Iterator[type[errors.SondeError]]:
@@ -128,7 +127,7 @@ def subclasses(kind: type[errors.SondeError]) -> Iterator[type[errors.SondeError
 
 
 def test_exit_codes_are_those_of_the_program() -> None:
-    documented = {int(row[0]): row[2] for row in rows(DOCS / "exit-codes.md", "Exit codes")}
+    documented = {int(row[0]): row[2] for row in rows(FORMATS, "Exit codes")}
     ended = Stopped(signal.SIGTERM).exit_code
     raised: dict[int, list[str]] = {0: [], INTERNAL: [], INTERRUPTED: [], ended: []}
     for kind in subclasses(errors.SondeError):
@@ -145,7 +144,7 @@ def test_the_numbers_of_atlas_are_counted() -> None:
     facts = [fact for r in dataset.relations for fact in dataset.facts(r.id)]
     templates = sum(len(r.templates) for r in dataset.relations)
     tests = [sum(f.split == "test" for f in dataset.facts(r.id)) for r in dataset.relations]
-    text = section(DATA, "How the bundled atlas was made")
+    text = section(FORMATS, "How atlas was made")
     for words in (
         f"{len(dataset.relations)} relations",
         f"{len(facts):,} facts",

@@ -241,5 +241,5 @@ app = group(
     flags=options,
     former=FORMER,
     summaries={name: line for name, (_, line) in VERBS.items()},
-    epilog="Start with: sonde demo. Exit codes are listed in docs/exit-codes.md.",
+    epilog="Start with: sonde demo. Exit codes are listed in docs/formats.md.",
 )

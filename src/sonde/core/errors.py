@@ -1,6 +1,6 @@
 """Every error a user can meet: what happened, with which value, what to do about it.
 
-Knows nothing of where errors are shown. The exit codes are documented in docs/exit-codes.md.
+Knows nothing of where errors are shown. The exit codes are documented in docs/formats.md.
 """
 
 from __future__ import annotations

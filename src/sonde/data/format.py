@@ -8,7 +8,7 @@
     facts/            a file for each relation (data/fact_files.py)
     vocabulary.txt    optional: one allowed answer a line
 
-docs/dataset-format.md describes each field. Knows nothing of probes or models.
+docs/formats.md describes each field. Knows nothing of probes or models.
 """
 
 from __future__ import annotations

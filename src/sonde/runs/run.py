@@ -200,7 +200,7 @@ class Run:
         }
 
     def to_polars(self) -> polars.DataFrame:
-        """All answers as one data frame, a row per prompt (columns: docs/run-format.md)."""
+        """All answers as one data frame, a row per prompt (columns: docs/formats.md)."""
         import polars
 
         frames = (polars.from_arrow(friendly(table)) for table in RunFolder(self.path).tables())

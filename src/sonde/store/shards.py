@@ -1,4 +1,4 @@
-"""Shards: their columns and blocks (docs/run-format.md), as bytes and back, and read as arrays.
+"""Shards: their columns and blocks (docs/formats.md), as bytes and back, and read as arrays.
 
 What the prompts of a block share, the options that are scored or the names that are watched, stands
 once in the table's metadata. Columns that no answer of a shard has are not there. A digest stands
