@@ -12,7 +12,7 @@ from sonde.core.columns import one_by_one
 from sonde.core.examinations import Examination
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt
-from sonde.doctor.diagnose import diagnose, sample, wants
+from sonde.doctor.diagnose import diagnose, more_facts, sample, wants
 from sonde.doctor.findings import Diagnosis
 from sonde.engine.encode import Branches, CausalEncoder, Span
 from sonde.engine.masked_batch import MaskedEncoder
@@ -32,7 +32,8 @@ def look(model: Any, data: Dataset, *, shows: Any = None, facts: int = 2) -> Dia
     """Examine a model as the verb does; `shows` may be another model that shows the truth."""
     can = abilities(model)
     prompts = wants(sample(Lama().suited(can), data, facts), data, can)
-    return diagnose(model, examiner(shows or model), prompts)
+    more = more_facts(Lama().suited(can), data, can)
+    return diagnose(model, examiner(shows or model), prompts, more)
 
 
 def faults(found: Diagnosis) -> set[str]:

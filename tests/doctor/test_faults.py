@@ -12,6 +12,7 @@ import pytest
 from sonde.core.answers import Filled, Scored
 from sonde.core.facts import Dataset
 from sonde.data.catalog import load as load_dataset
+from sonde.doctor.numbers import diverse
 from sonde.engine.encode import Span, Start, lengthened, shortened
 from sonde.models.load import examiner
 from sonde.models.options import LoadOptions
@@ -122,6 +123,40 @@ def test_a_model_that_does_not_see_the_subject_is_found(tiny: Load, data: Datase
 
     found = look(Altered(CausalModel(tiny("gpt2")), scored=blind), data)
     assert "different subjects" in fault(found, "answers vary")
+
+
+def test_one_answer_to_nearly_everything_is_a_warning(tiny: Load, tmp_path: Path) -> None:
+    capitals = {f"land {i}": f"town {i % 6}" for i in range(12)}
+    folder = dataset(tmp_path / "d", {"P36": ("The capital of [X] is [Y].", capitals)})
+    data, model = load_dataset(str(folder)), CausalModel(tiny("gpt2"))
+
+    def same(answer: Scored) -> Scored:
+        first = answer.options.index(min(answer.options))
+        rows = list(answer.logps)
+        rows[first] = tuple(logp / 1000 for logp in rows[first])
+        return replace(answer, logps=tuple(rows))
+
+    found = look(Altered(model, scored=same), data)
+    [warned] = [finding for finding in found.warnings if finding.check == "answers vary"]
+    assert "1 different answer to 12 prompts with 6 different objects" in warned.found
+    assert warned.values == {"answers": 1, "objects": 6, "largest share": 1}
+
+
+@pytest.mark.parametrize(
+    ("answers", "objects", "verdict"),
+    [
+        ("abcabcabcabc", "abcdefghijkl", "warning"),  # three answers in all
+        ("abcdabcdabcd", "abcdefghijkl", "ok"),
+        ("aaaaaaaaaaab", "abcdefabcdef", "warning"),  # nearly always the same
+        ("aaaaaaaaaabc", "abcdefabcdef", "ok"),
+        ("aaaaaaaaaaaa", "aaaaaaaaabcd", "warning"),  # four objects, one answer
+        ("aaaaaaaaaaab", "aaaaaaaaabcd", "ok"),  # one object is that common
+        ("aaaaaaaaaaaa", "abcabcabcabc", "ok"),  # too few objects to say
+        ("aaaaaaa", "abcdefg", "ok"),  # too few prompts
+    ],
+)
+def test_how_much_answers_must_vary(answers: str, objects: str, verdict: str) -> None:
+    assert diverse(list(zip(answers, objects, strict=True))).verdict == verdict
 
 
 def test_a_nan_of_the_engine_is_found(tiny: Load, data: Dataset) -> None:

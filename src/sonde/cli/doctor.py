@@ -37,7 +37,7 @@ from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Prompt
 from sonde.core.words import legible
 from sonde.doctor.certify import Replies, findings
-from sonde.doctor.diagnose import diagnose, sample, wants
+from sonde.doctor.diagnose import diagnose, more_facts, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
@@ -166,11 +166,15 @@ def _beside_float32(
 
 def _diagnosis(probe: Probe, model: Model, dataset: Dataset, limit: int) -> Diagnosis:
     can = abilities(model)
-    prompts = sample(probe.suited(can), dataset, limit)
+    probe = probe.suited(can)
+    prompts = sample(probe, dataset, limit)
     if not prompts:
         raise UsageError(f"probe {probe.name!r} finds nothing to ask in dataset {dataset.name!r}")
     given = prompts_as_given(model, wants(prompts, dataset, can))
-    return diagnose(model, examiner(model), given)
+    more = more_facts(probe, dataset, can)
+    asked = prompts_as_given(model, [prompt for prompt, _ in more])
+    objects = [name for _, name in more]
+    return diagnose(model, examiner(model), given, list(zip(asked, objects, strict=True)))
 
 
 def show(

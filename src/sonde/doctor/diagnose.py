@@ -21,17 +21,19 @@ from sonde.core.abilities import (
     Model,
     Probe,
 )
-from sonde.core.answers import Answer, Generated, Scored
+from sonde.core.answers import Answer, Filled, Generated, Scored
 from sonde.core.columns import one_by_one
 from sonde.core.errors import PromptError
 from sonde.core.facts import Dataset
 from sonde.core.progress import begin, told
 from sonde.core.prompts import Fill, Generate, Prompt, Score, Trace, Want, prompts_of
+from sonde.core.scores import option_logps
 from sonde.doctor import numbers, texts
 from sonde.doctor.agreement import KINDS, agreement, repeated, tolerance_for
 from sonde.doctor.findings import Case, Check, Diagnosis, Finding, Seen, ok, skipped, warning
 
 RELATIONS = 3
+MORE = 16  # facts of each relation whose answers are compared with each other
 SCANNED = 20_000  # prompts among which the longest is looked for
 OPTIONS = 5
 WRITTEN = 8  # tokens
@@ -80,11 +82,24 @@ CHECKS = (
 """Every check of what is given and answered; the engine beside the naive path comes after."""
 
 
-def diagnose(model: Model, shows: Examines | None, prompts: Sequence[Prompt]) -> Diagnosis:
-    """Every check that applies; `shows` shows what the model is given, None if nothing can."""
+def diagnose(
+    model: Model,
+    shows: Examines | None,
+    prompts: Sequence[Prompt],
+    more: Sequence[tuple[Prompt, str]] = (),
+) -> Diagnosis:
+    """Every check that applies; `shows` shows what the model is given, None if nothing can.
+
+    `more` are prompts about more facts, each with the fact's object: do their answers differ?
+    """
     cases = tuple(examined(model, shows, prompts))
     alive = tuple(filter(numbers.is_alive, cases))
-    seen = Seen(cases=cases, alive=alive, tolerance=tolerance_of(model.identity))
+    seen = Seen(
+        cases=cases,
+        alive=alive,
+        tolerance=tolerance_of(model.identity),
+        choices=tuple(chosen(model, more)) if shows is not None else (),
+    )
     findings = []
     for name, look, needs_tokens in CHECKS:
         absent = needs_tokens and shows is None
@@ -251,10 +266,43 @@ def _alone(ask: Callable[..., Any], prompt: Prompt) -> tuple[Answer | None, str]
         return None, str(error)
 
 
+def chosen(model: Model, prompts: Sequence[tuple[Prompt, str]]) -> Iterator[tuple[str, str]]:
+    """The most probable answer to each prompt, with the object that comes with it."""
+    answers, _ = answered(model, [prompt for prompt, _ in prompts])
+    for answer, (_, name) in zip(answers, prompts, strict=True):
+        if isinstance(answer, Scored):
+            yield answer.options[int(option_logps(answer).argmax())], name
+        elif isinstance(answer, Filled) and answer.top:
+            yield answer.top[0], name
+
+
+def more_facts(probe: Probe, dataset: Dataset, can: frozenset[Ability]) -> list[tuple[Prompt, str]]:
+    """Prompts about more facts of the sampled relations, each with the fact's object.
+
+    A mask is filled if the probe fills one; else options are scored, since what is written after
+    different subjects differs anyway.
+    """
+    prompts = sampled(probe, dataset, MORE)
+    objects = first_objects(prompts, dataset)
+    fills = [prompt.want for prompt in prompts if isinstance(prompt.want, Fill)]
+    limited = any(want.vocabulary is not None for want in fills)
+    return [
+        (prompt, objects[prompt.key.fact])
+        for prompt in wants(prompts, dataset, can)
+        if isinstance(want := prompt.want, Fill if fills else Score)
+        and (not isinstance(want, Fill) or (want.vocabulary is not None) == limited)
+    ]
+
+
+def sampled(probe: Probe, dataset: Dataset, facts: int) -> list[Prompt]:
+    """Some prompts of some relations, each relation's with one template."""
+    asked = [r.id for r in dataset.asked_relations() if next(dataset.asked(r.id), None)]
+    return [p for id in spread(asked, RELATIONS) for p in alike(probe, dataset, id, facts)]
+
+
 def sample(probe: Probe, dataset: Dataset, facts: int) -> list[Prompt]:
     """Some prompts of some relations, each relation's with one template, and the longest prompt."""
-    asked = [r.id for r in dataset.asked_relations() if next(dataset.asked(r.id), None)]
-    prompts = [p for id in spread(asked, RELATIONS) for p in alike(probe, dataset, id, facts)]
+    prompts = sampled(probe, dataset, facts)
     longest = max(islice(prompts_of(probe.ask(dataset)), SCANNED), key=length, default=None)
     return prompts if longest is None or longest in prompts else [*prompts, longest]
 

@@ -47,12 +47,14 @@ class Case:
 class Seen:
     """What the checks look at; `alive` are the cases whose numbers are all finite.
 
-    What else is told of NaN would mislead. `tolerance` is in nats.
+    What else is told of NaN would mislead. `tolerance` is in nats. `choices` are the most probable
+    answers about more facts, each with the fact's object.
     """
 
     cases: tuple[Case, ...]
     alive: tuple[Case, ...]
     tolerance: float
+    choices: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
