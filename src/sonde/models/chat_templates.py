@@ -118,7 +118,8 @@ def _answer(request: Mapping[str, Any]) -> dict[str, str]:
 
     messages, more = request["messages"], request["more"]
     try:
-        [text], _ = render_jinja_template([messages], chat_template=request["template"], **more)
+        found: Any = render_jinja_template([messages], chat_template=request["template"], **more)
+        text = str(found[0][0])
     except MemoryError:
         return {"error": f"it takes more than {MEMORY // 2**20} MiB to render"}
     except Exception as error:  # whatever a template raises
