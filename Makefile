@@ -1,5 +1,6 @@
 # make demo      probe a real language model on the bundled facts and write a report
 # make test      run every test but the slow ones
+# make test-fast the tests that need no torch, in about a minute
 # make check     everything a reviewer would do: format, lint, types, architecture, tests, docs
 # make reference every command's help and every metric, in build/reference.md
 # make bench-env the environment of benchmarks/
@@ -8,23 +9,31 @@
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
-PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist loadfile --no-loadscope-reorder
+PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+FAST   := $(addprefix tests/,architecture cards data http metrics prompting stats store)
 PIP    := $(BIN)/pip --disable-pip-version-check -qq install -c constraints.txt
 
-.PHONY: demo install test slow ray check format browser reference bench-env clean
+.PHONY: demo install test test-fast slow ray check format browser reference bench-env clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/sonde demo
 
 install: $(VENV)/.everything
 
-# One thread each: the workers already take every core. What the tests of a file share is made once;
-# files are dealt in their order, so that the quick examples of src come last and no worker waits.
+# One thread each: the workers already take every core. Work stealing keeps most tests of a file on
+# one worker, which makes their fixtures once, and lets no worker idle at the end.
 test: $(VENV)/.everything browser
 	$(PYTEST) $(ARGS)
 
+# No torch, no browser, no worker processes.
+test-fast: $(VENV)/.everything
+	$(PYTEST) $(FAST) $(ARGS)
+
+# Also the property tests with 200 examples each, and the examples in docstrings.
 slow: $(VENV)/.everything browser
 	$(BIN)/pytest -m slow -rs $(ARGS)
+	$(PYTEST) -m hypothesis --hypothesis-profile thorough
+	$(PYTEST) --doctest-modules src
 
 # Ray is large, and few need it: nothing else installs it.
 ray: $(VENV)/.ray

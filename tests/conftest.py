@@ -20,11 +20,16 @@ import pytest
 if TYPE_CHECKING:
     from tests.tiny import Load
 
-# a test that is slow on a busy machine is still right; what is quick is measured in benchmarks/
-hypothesis.settings.register_profile(
-    "sonde", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("sonde")
+# Durations say nothing on a busy machine, so there is no deadline. `make slow` runs the property
+# tests again with `--hypothesis-profile thorough`.
+for name, examples in (("quick", 20), ("thorough", 200)):
+    hypothesis.settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+hypothesis.settings.load_profile("quick")
 
 
 def pytest_collection_finish() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.analysis.comparison.couples import correlation
@@ -86,7 +86,6 @@ def test_intervals_hold_their_value_and_narrow_with_more_relations() -> None:
     assert width(400) < width(40) < width(6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     st.lists(
         st.lists(st.integers(0, 4).map(lambda k: k / 4), min_size=4, max_size=4),

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sonde
@@ -130,7 +130,6 @@ def test_what_is_right_at_the_date_by_another_fact_is_right(tmp_path: Path) -> N
     assert shares(made, "year.2016") == [0.0, 1.0, 0.0, 0.0]
 
 
-@settings(max_examples=12)
 @given(st.data())
 def test_every_answer_is_one_of_the_four(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.analysis.differences.facts import facts_of_pairs
@@ -40,7 +40,6 @@ def plain(estimate: Estimate) -> list[float | None]:
     return [estimate.value, estimate.low, estimate.high, estimate.p]
 
 
-@settings(deadline=None, max_examples=25)
 @given(several(runs=2), st.integers(0, 5))
 def test_a_comparison_the_other_way_round_has_the_other_sign(
     runs: Sequence[Compared], seed: int
@@ -54,7 +53,6 @@ def test_a_comparison_the_other_way_round_has_the_other_sign(
     assert set(verdict(one).best) == set(verdict(other).best)
 
 
-@settings(deadline=None, max_examples=25)
 @given(several(runs=1))
 def test_a_run_and_itself_cannot_be_told_apart(runs: Sequence[Compared]) -> None:
     found = of(*runs, replace(runs[0], name="again"))
@@ -65,7 +63,6 @@ def test_a_run_and_itself_cannot_be_told_apart(runs: Sequence[Compared]) -> None
     assert all(e.value in (0, None) for e in (*found.consist.values(), *found.overconf.values()))
 
 
-@settings(deadline=None, max_examples=15)
 @given(several(runs=4))
 def test_ranks_are_ranges_in_which_the_place_of_every_run_lies(runs: Sequence[Compared]) -> None:
     found = of(*runs)

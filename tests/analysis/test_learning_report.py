@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from sonde.analysis.learning.facts import Learning, learning
 from sonde.analysis.learning.report import learning_report
@@ -142,7 +142,6 @@ def test_fewer_relations_are_told_beside_the_table() -> None:
 
 
 @given(worlds())
-@settings(max_examples=8, deadline=None)
 def test_any_runs_make_a_report(found: Learning) -> None:
     report = learning_report(found, "lama")
     for shown in report.tables:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.analysis.comparison.numbers import numbers_of
@@ -67,7 +67,6 @@ def test_answers_that_match_agree_where_only_names_or_templates_differ() -> None
     assert templates_only(answers, agreeing=agreeing).consist.value == 0
 
 
-@settings(max_examples=40, deadline=None)
 @given(grids(), st.lists(st.sampled_from(["", "a", "b", "a b"]), min_size=3, max_size=3))
 def test_agreement_by_matching_is_that_of_all_couples(grid: Grid, texts: list[str]) -> None:
     def matches(a: str, b: str) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sonde.analysis.comparison.couples import TemplateOrder
 from sonde.analysis.joins import align
@@ -58,7 +58,6 @@ def test_templates_whose_ranks_differ_most_come_first() -> None:
     assert len(set(found[2].ranks)) == 1
 
 
-@settings(max_examples=40, deadline=None)
 @given(several())
 def test_agreement_is_symmetric_and_within_bounds(runs: list[Compared]) -> None:
     tau = taus(*runs)

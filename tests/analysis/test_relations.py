@@ -6,7 +6,7 @@ from dataclasses import replace
 from statistics import stdev
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sonde.analysis.comparison.numbers import accuracies, compare, paired, run_order
 from sonde.analysis.comparison.tables import extremes
@@ -110,7 +110,6 @@ def test_the_best_and_worst_relations_never_overlap_and_ties_go_by_name() -> Non
     assert extremes({"a": 0.5}) == ([], [])
 
 
-@settings(max_examples=30, deadline=None)
 @given(several())
 def test_the_order_of_runs_changes_no_value(runs: list[Compared]) -> None:
     one, other = found(*runs), found(*runs[::-1])

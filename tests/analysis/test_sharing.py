@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sonde.analysis.comparison.couples import sharing
 from sonde.analysis.joins import align
@@ -79,7 +79,6 @@ def test_runs_that_all_know_nothing_are_not_measured() -> None:
         assert estimates[name].value is None
 
 
-@settings(max_examples=40, deadline=None)
 @given(several())
 def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
     known = [accuracy.known(r.judged.grid)[2] for r in runs]
@@ -93,7 +92,6 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
                 assert rate.n == known[a].sum()
 
 
-@settings(max_examples=20, deadline=None)
 @given(several())
 def test_the_order_of_runs_only_moves_rows_and_columns(runs: list[Compared]) -> None:
     one, other = found(*runs), found(*runs[::-1])

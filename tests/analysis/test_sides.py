@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.analysis.runs import UNKNOWN, Compared, Lineage
@@ -82,7 +82,6 @@ def tables(draw: st.DrawFn) -> list[Table]:
 
 
 @given(tables())
-@settings(deadline=None, max_examples=60)
 def test_every_number_of_a_shared_table_is_shown_once_however_many_runs_there_are(
     given_tables: list[Table],
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from sonde.analysis.comparison.couples import sharing
 from sonde.analysis.joins import align
@@ -64,7 +64,6 @@ def test_all_shared_of_a_few_pairs_is_not_a_certainty() -> None:
     assert (itself.value, itself.low) == (1, None), "what a run shares with itself is no estimate"
 
 
-@settings(max_examples=40, deadline=None)
 @given(several())
 def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -> None:
     aligned = align(runs)
@@ -88,7 +87,6 @@ def test_rates_are_shares_and_agree_with_the_plain_count(runs: list[Compared]) -
             assert a != b or value == 1
 
 
-@settings(max_examples=20, deadline=None)
 @given(several())
 def test_the_order_of_runs_only_moves_rows_and_columns(runs: list[Compared]) -> None:
     assert np.array_equal(np.array(eta(*runs))[::-1, ::-1], np.array(eta(*runs[::-1])))

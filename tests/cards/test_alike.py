@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.cards.alike import folded, likest, near, numbers, pairs, similarity, trigrams
@@ -23,7 +23,6 @@ def compared(texts: list[str], least: float) -> set[tuple[str, str]]:
     }
 
 
-@settings(max_examples=200, deadline=None)
 @given(TEXTS, SHARES)
 def test_what_is_found_is_what_comparing_all_pairs_finds(texts: list[str], least: float) -> None:
     distinct = list(dict.fromkeys(map(folded, texts)))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.abilities import as_given
@@ -45,7 +45,6 @@ def split(parts: list[str], made: Any) -> list[int]:
     thinking=st.integers(0, 14),
     until=st.sampled_from(["", "\n", "O"]),
 )
-@settings(max_examples=120, deadline=None)
 def test_a_text_ends_where_the_naive_way_ends_it(
     thoughts: Thoughts, quick: bool, parts: list[str], own: int, thinking: int, until: str
 ) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from sonde.core.errors import AbilityError, PromptError
@@ -117,7 +117,6 @@ def _conversation(turn: str) -> str:
 
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(turns=CONVERSATIONS)
-@settings(max_examples=40, deadline=None)
 def test_a_conversation_is_the_text_that_the_template_writes(name: str, turns: list[str]) -> None:
     made = chat(name)
     text = applied(name, "bytes", turns, tokenize=False)
@@ -138,7 +137,6 @@ def test_tokens_are_those_that_the_template_gives_and_texts_open_once(name: str,
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(said=SAID)
-@settings(max_examples=30, deadline=None)
 def test_what_is_said_never_becomes_a_token_of_the_template(
     name: str, kind: str, said: str
 ) -> None:
@@ -156,7 +154,6 @@ def test_what_is_said_never_becomes_a_token_of_the_template(
 @pytest.mark.parametrize("name", TEMPLATES)
 @given(said=SAID, options=st.lists(SAID.filter(bool), min_size=1, max_size=4), after=SAID)
 @example(said="", options=["P", "P<|eot|>"], after="")
-@settings(max_examples=30, deadline=None)
 def test_options_are_tokenised_behind_a_turn_as_in_the_whole_text(
     name: str, kind: str, said: str, options: list[str], after: str
 ) -> None:

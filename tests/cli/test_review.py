@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
@@ -290,7 +290,6 @@ def test_three_reviewers_are_compared_by_fleiss() -> None:
     assert none[1:] == (None, 0, 3)
 
 
-@settings(max_examples=50)
 @given(st.lists(st.lists(st.integers(0, 1), min_size=3, max_size=3), min_size=1, max_size=8))
 def test_fleiss_kappa_is_that_of_its_definition(rows: list[list[int]]) -> None:
     """By category counts, as Fleiss wrote it."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import sacrebleu
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError, EndpointError, UsageError
@@ -64,7 +64,6 @@ WORDS = st.sampled_from("where what is was the town city of in lies born called"
 QUESTION = st.lists(WORDS, min_size=1, max_size=7).map(lambda words: f"{' '.join(words)} [X]?")
 
 
-@settings(max_examples=40)
 @given(st.lists(QUESTION, max_size=14), st.sampled_from([20.0, 50.0, 70.0, 95.0]))
 def test_no_two_frames_reach_the_threshold_in_either_direction(
     questions: list[str], bleu: float
@@ -171,7 +170,6 @@ def test_a_file_alone_can_bring_all_questions() -> None:
     assert built.strangers == 1
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.tuples(

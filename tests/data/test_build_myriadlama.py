@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
@@ -182,7 +182,6 @@ ROWS = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(ROWS)
 def test_mining_is_the_same_as_looking_at_each_row_for_each_fact(
     rows: list[tuple[str, ...]],
@@ -288,7 +287,6 @@ NAMES = st.dictionaries(
 )
 
 
-@settings(max_examples=60)
 @given(st.dictionaries(IDS, st.sampled_from(["", "a", "grand", "guitar"])), NAMES)
 def test_own_objects_stay_first_and_every_object_has_a_name_and_stands_once(
     found: dict[str, str], names: dict[str, Named]

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import sonde
@@ -60,7 +60,6 @@ names = st.sampled_from(["a", "A", "b", "c", "d", " e ", "f  g", "ß", "SS", "h"
 rows = st.builds(row, names, st.sampled_from(["r", "R s", "t"]), names)
 
 
-@settings(max_examples=150, suppress_health_check=[HealthCheck.too_slow])
 @given(triples=st.lists(rows, max_size=60), order=st.randoms(), seed=st.integers(0, 3))
 def test_no_option_is_correct_and_nothing_depends_on_the_order(
     triples: list[Row], order: Any, seed: int
@@ -94,7 +93,6 @@ people = st.builds(
 )
 
 
-@settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
 @given(
     pairs=st.lists(st.tuples(people, people), max_size=30),
     triples=st.lists(st.builds(row, names, st.just("r"), names), max_size=15),

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import sonde
@@ -84,7 +84,6 @@ def test_relations_count_the_same_however_many_templates_they_have() -> None:
     assert (found.estimate.value, found.estimate.n) == (0.25, 2)
 
 
-@settings(max_examples=50)
 @given(EDGES, EDGES)
 def test_tree_distance_is_symmetric_between_0_and_1_and_0_for_equal_trees(
     a: list[tuple[str, str, str]], b: list[tuple[str, str, str]]

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars import read_parquet
 
@@ -81,7 +81,6 @@ def _facts(relation: str) -> st.SearchStrategy[Fact]:
     )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(dataset=datasets(), columns=st.booleans())
 def test_what_is_written_is_read_back(dataset: Dataset, columns: bool) -> None:
     with TemporaryDirectory() as folder:

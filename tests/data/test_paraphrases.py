@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import UsageError
@@ -136,7 +136,6 @@ def test_other_languages_and_slots_go_the_same_way(tmp_path: Path) -> None:
     assert two.refused == {"telling": 1}
 
 
-@settings(max_examples=60)
 @given(
     st.lists(
         st.sampled_from([*OTHERS, "[X] [Y]!", "[X]", "", "[Y] [Y] [X]", BORN.text]), max_size=30

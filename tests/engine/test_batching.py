@@ -6,7 +6,7 @@ from collections import deque
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.engine.batching import Budget, Scheduled, batches
@@ -19,7 +19,6 @@ def cost(lengths: list[int], *, padded: bool) -> int:
 
 
 @given(lengths=LENGTHS, budget=st.integers(1, 80), padded=st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_every_position_is_in_one_batch_within_the_budget(
     lengths: list[int], budget: int, padded: bool
 ) -> None:
@@ -30,7 +29,6 @@ def test_every_position_is_in_one_batch_within_the_budget(
 
 
 @given(lengths=LENGTHS, budget=st.integers(1, 80), padded=st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_a_batch_ends_only_where_the_next_text_would_not_fit(
     lengths: list[int], budget: int, padded: bool
 ) -> None:
@@ -46,7 +44,6 @@ def test_a_batch_ends_only_where_the_next_text_would_not_fit(
     room=st.integers(30, 100),
     padded=st.booleans(),
 )
-@settings(max_examples=100, deadline=None)
 def test_every_position_is_done_once_however_little_memory_there_is(
     lengths: list[int], budget: int, room: int, padded: bool
 ) -> None:
@@ -127,7 +124,6 @@ def one_by_one(
     padded=st.booleans(),
     enough=st.one_of(st.none(), st.integers(0, 60)),
 )
-@settings(max_examples=300, deadline=None)
 def test_batches_made_by_runs_of_equal_length_are_those_made_one_by_one(
     lengths: list[int], budget: int, padded: bool, enough: int | None
 ) -> None:

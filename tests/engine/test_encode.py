@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import AddedToken, Tokenizer, processors
 
@@ -55,7 +55,6 @@ def test_every_option_accounts_for_the_space_before_it(tokenizer: Tokenizer) -> 
 
 
 @given(prefix=TEXTS, option=TEXTS.filter(bool), suffix=TEXTS)
-@settings(max_examples=80, deadline=None)
 def test_the_tokens_of_an_answer_spell_it(prefix: str, option: str, suffix: str) -> None:
     tokenizer = byte_pairs()
     span = causal(prefix, option, suffix)
@@ -129,7 +128,6 @@ MASKED = [(word_pieces(), "[MASK]"), (byte_pairs(mask=True), "<mask>")]
 
 @pytest.mark.parametrize(("tokenizer", "mask"), MASKED, ids=["bert", "roberta"])
 @given(prefix=TEXTS, suffix=TEXTS)
-@settings(max_examples=50, deadline=None)
 def test_a_hole_holds_the_one_mask_whatever_stands_around_it(
     tokenizer: Tokenizer, mask: str, prefix: str, suffix: str
 ) -> None:
@@ -144,7 +142,6 @@ def test_a_hole_holds_the_one_mask_whatever_stands_around_it(
 
 @pytest.mark.parametrize(("tokenizer", "mask"), MASKED, ids=["bert", "roberta"])
 @given(prefix=TEXTS, suffix=TEXTS)
-@settings(max_examples=50, deadline=None)
 def test_the_two_ways_to_a_hole_agree_where_both_can_go(
     tokenizer: Tokenizer, mask: str, prefix: str, suffix: str
 ) -> None:

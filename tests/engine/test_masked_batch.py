@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.engine.masked_batch import MaskedText, MaskedTexts, columns, joined
@@ -27,7 +27,6 @@ def back(holes: MaskedTexts) -> list[MaskedText]:
 
 
 @given(texts=TEXTS)
-@settings(max_examples=100, deadline=None)
 def test_columns_hold_the_texts(texts: list[MaskedText]) -> None:
     holes = columns(texts)
     assert back(holes) == texts
@@ -37,14 +36,12 @@ def test_columns_hold_the_texts(texts: list[MaskedText]) -> None:
 
 
 @given(parts=st.lists(TEXTS, min_size=1, max_size=4))
-@settings(max_examples=50, deadline=None)
 def test_joined_columns_hold_all_texts(parts: list[list[MaskedText]]) -> None:
     assert back(joined([columns(part) for part in parts])) == [t for part in parts for t in part]
 
 
 @pytest.mark.parametrize("colliding", [False, True])
 @given(texts=TEXTS)
-@settings(max_examples=100, deadline=None)
 def test_equal_texts_are_found_in_the_order_they_come(
     colliding: bool, texts: list[MaskedText]
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.rated import ends_of
@@ -86,7 +86,6 @@ def tree_reads(tree: TokenTree, prefix: tuple[int, ...]) -> list[Read]:
 
 
 @given(PROMPTS, BUDGETS, st.integers(1, 60), st.sampled_from([0, 10]), st.sampled_from([None, 20]))
-@settings(max_examples=300, deadline=None)
 def test_every_option_is_read_once_after_its_own_tokens(
     prompts: list[Branches], tokens: int, room: int, enough: int, farthest: int | None
 ) -> None:
@@ -113,7 +112,6 @@ def test_every_option_is_read_once_after_its_own_tokens(
 
 
 @given(PROMPTS, st.booleans())
-@settings(max_examples=100, deadline=None)
 def test_a_dry_run_counts_what_is_fed(prompts: list[Branches], twice: bool) -> None:
     prompts = prompts * 2 if twice else prompts
     cache: PrefixCache[None] = PrefixCache(lambda _: (None, 0), budget=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, pre_tokenizers
 
@@ -45,7 +45,6 @@ SUFFIXES = st.sampled_from(["", ".", " in"])
     ),
     ahead=st.booleans(),
 )
-@settings(max_examples=60, deadline=None)
 def test_parts_have_the_tokens_of_the_whole(
     kind: str, start: Start, prompts: list[tuple[str, str, tuple[str, ...], str]], ahead: bool
 ) -> None:
@@ -61,7 +60,6 @@ def test_parts_have_the_tokens_of_the_whole(
 
 
 @given(texts=st.lists(TEXTS, min_size=2, max_size=6))
-@settings(max_examples=100, deadline=None)
 def test_a_beginning_that_was_seen_before_is_tokenised_as_if_it_were_new(texts: list[str]) -> None:
     tokenizer = tiny.byte_pairs()
     again = Beginnings(tokenizer)

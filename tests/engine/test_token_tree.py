@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.engine.encode import Span, lengthened
@@ -45,7 +45,6 @@ def reads(found: TokenTree) -> list[list[tuple[tuple[int, ...], int]]]:
 
 
 @given(prompts=PROMPTS, twice=st.booleans())
-@settings(max_examples=300, deadline=None)
 def test_side_by_side_equals_one_tree(prompts: list[PromptTexts], twice: bool) -> None:
     prompts = prompts * 2 if twice else prompts
     texts = [lengthened(span, chain) for chain, options in prompts for span in options]
@@ -57,7 +56,6 @@ def test_side_by_side_equals_one_tree(prompts: list[PromptTexts], twice: bool) -
 
 
 @given(prompts=PROMPTS)
-@settings(max_examples=50, deadline=None)
 def test_depths_count_the_ancestors(prompts: list[PromptTexts]) -> None:
     found = merge_prompts(prompts)
     assert (found.seen.sum(1) == found.depths + 1).all()

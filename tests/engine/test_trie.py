@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import islice
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.engine.encode import Span
@@ -26,7 +26,6 @@ def path(trie: TokenTree, node: int) -> tuple[int, ...]:
 
 
 @given(st.lists(spans(), min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None)
 def test_nodes_are_the_distinct_proper_beginnings(texts: list[Span]) -> None:
     trie = merge(texts)
     beginnings = {span.ids[:length] for span in texts for length in range(1, len(span.ids))}
@@ -37,7 +36,6 @@ def test_nodes_are_the_distinct_proper_beginnings(texts: list[Span]) -> None:
 
 
 @given(st.lists(spans(), min_size=1, max_size=8))
-@settings(max_examples=150, deadline=None)
 def test_reads_give_back_every_scored_token_after_its_beginning(texts: list[Span]) -> None:
     trie = merge(texts)
     reads = zip(trie.nodes.tolist(), trie.tokens.tolist(), strict=True)
@@ -47,7 +45,6 @@ def test_reads_give_back_every_scored_token_after_its_beginning(texts: list[Span
 
 
 @given(st.lists(spans(), min_size=1, max_size=8))
-@settings(max_examples=50, deadline=None)
 def test_a_parent_comes_before_its_children(texts: list[Span]) -> None:
     trie = merge(texts)
     assert all(parent < node for node, parent in enumerate(trie.parents))

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars import DataFrame
 
@@ -134,7 +134,6 @@ def test_chance_is_how_often_the_probe_finds_other_facts_objects(
     assert any(0 < row[3] < 1 for row in found.values())
 
 
-@settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_chance_is_that_of_a_double_loop(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 7))

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import sonde as api
 from sonde.core.reports import Report
@@ -89,7 +89,6 @@ def test_every_japanese_word_is_one_token_and_texts_come_back(world: World, kind
 
 
 @given(any_world())
-@settings(max_examples=10)
 def test_the_language_changes_words_and_nothing_else(chosen: WorldSettings) -> None:
     english, japanese = make_world(chosen), make_world(replace(chosen, language="ja"))
     for one, other in zip(english.truth.values(), japanese.truth.values(), strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from polars import DataFrame
 
@@ -62,7 +62,6 @@ def values(found: dict[str, Measured]) -> dict[str, float]:
 
 
 @given(FACTS)
-@settings(deadline=None, max_examples=50)
 def test_causes_part_the_untaught_facts(rows: list[tuple[int, Guess, bool, bool, bool]]) -> None:
     one = asked(rows)
     parts = {c: one.select(part.where).to_series().to_numpy() for c, part in CAUSES.items()}
@@ -74,7 +73,6 @@ def test_causes_part_the_untaught_facts(rows: list[tuple[int, Guess, bool, bool,
 
 
 @given(FACTS)
-@settings(deadline=None, max_examples=50)
 def test_steps_of_the_ladder_add_up_to_recall(
     rows: list[tuple[int, Guess, bool, bool, bool]],
 ) -> None:
@@ -88,7 +86,6 @@ def test_steps_of_the_ladder_add_up_to_recall(
 
 
 @given(FACTS)
-@settings(deadline=None, max_examples=50)
 def test_what_is_found_adds_up_from_both_sides(
     rows: list[tuple[int, Guess, bool, bool, bool]],
 ) -> None:

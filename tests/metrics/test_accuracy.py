@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
@@ -23,7 +23,6 @@ def mean(values: list[float]) -> float:
 
 
 @given(grids())
-@settings(deadline=None, max_examples=40)
 def test_accuracy_is_the_mean_over_pairs_of_their_share_right(of: Grid) -> None:
     found = acc_at_1(of)
     pairs = sorted({pair for pair, *_ in rows(of)})
@@ -38,7 +37,6 @@ def test_accuracy_is_the_mean_over_pairs_of_their_share_right(of: Grid) -> None:
 
 
 @given(grids())
-@settings(deadline=None, max_examples=40)
 def test_a_template_counts_every_pair_once_whatever_its_names(of: Grid) -> None:
     for template, found in enumerate(template_accuracies(of)):
         cells: dict[int, list[float]] = {}
@@ -50,7 +48,6 @@ def test_a_template_counts_every_pair_once_whatever_its_names(of: Grid) -> None:
 
 
 @given(grids())
-@settings(deadline=None, max_examples=40)
 def test_the_summary_is_of_the_template_accuracies(of: Grid) -> None:
     accuracies = template_accuracies(of)
     if np.isnan(accuracies).all():
@@ -85,7 +82,6 @@ def test_the_worst_template_is_that_of_each_relation() -> None:
 
 
 @given(grids(), st.integers(0, 9))
-@settings(deadline=None, max_examples=20)
 def test_the_order_of_prompts_does_not_matter(of: Grid, seed: int) -> None:
     other = shuffled(of, seed)
     assert acc_at_1(of) == acc_at_1(other)
@@ -95,7 +91,6 @@ def test_the_order_of_prompts_does_not_matter(of: Grid, seed: int) -> None:
 
 
 @given(grids(complete=True))
-@settings(deadline=None, max_examples=40)
 def test_cells_hold_every_prompt_of_their_relation(of: Grid) -> None:
     made = of.blocks
     assert sum(int(block.asked.sum()) for block in made) == len(of)

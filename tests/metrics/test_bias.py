@@ -6,7 +6,7 @@ from math import isnan, log
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
@@ -34,7 +34,6 @@ def test_the_level_is_one_less_the_share_of_the_largest_entropy() -> None:
 
 
 @given(TABLES)
-@settings(deadline=None)
 def test_levels_are_in_bounds_and_know_no_order(shares: Floats) -> None:
     for row in shares:
         assert 0 <= bias_level(row) <= 1
@@ -43,7 +42,6 @@ def test_levels_are_in_bounds_and_know_no_order(shares: Floats) -> None:
 
 
 @given(TABLES)
-@settings(deadline=None)
 def test_many_prompts_are_never_more_biased_than_one(shares: Floats) -> None:
     single, multi = bias_over_relations([shares])
     assert multi.value is not None and single.value is not None
@@ -77,7 +75,6 @@ def test_chance_preferences_do_not_push_the_interval_off_the_value() -> None:
 
 
 @given(st.lists(TABLES, min_size=1, max_size=3))
-@settings(deadline=None, max_examples=25)
 def test_single_counts_every_template_the_same_and_multi_every_relation(
     tables: list[Floats],
 ) -> None:

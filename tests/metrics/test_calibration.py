@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
@@ -48,7 +48,6 @@ def calibrated(given: Answers, bins: int = 10) -> Calibration:
 
 
 @given(ANSWERS, st.integers(1, 12))
-@settings(deadline=None, max_examples=50)
 def test_overconfidence_is_mean_confidence_less_accuracy(of: Answers, bins: int) -> None:
     found = calibrated(of, bins)
     expected = of.confidence.mean() - of.right.mean()
@@ -58,14 +57,12 @@ def test_overconfidence_is_mean_confidence_less_accuracy(of: Answers, bins: int)
 
 
 @given(ANSWERS, st.integers(1, 12))
-@settings(deadline=None, max_examples=30)
 def test_the_error_alone_is_that_of_the_calibration(of: Answers, bins: int) -> None:
     alone = expected_calibration_error(of.confidence, of.right, bins)
     assert alone == pytest.approx(calibrated(of, bins).ece.value, abs=1e-12)
 
 
 @given(ANSWERS, st.integers(1, 12))
-@settings(deadline=None, max_examples=50)
 def test_bins_are_equal_in_size_and_sorted_by_confidence(of: Answers, bins: int) -> None:
     found = calibrated(of, bins).bins
     sizes = [b.n for b in found]
@@ -79,7 +76,6 @@ def test_bins_are_equal_in_size_and_sorted_by_confidence(of: Answers, bins: int)
 
 
 @given(ANSWERS)
-@settings(deadline=None, max_examples=50)
 def test_the_absolute_gap_is_at_least_the_signed_one(of: Answers) -> None:
     found = calibrated(of)
     for estimate, lowest in ((found.overconf, -1), (found.ece, 0)):
@@ -91,7 +87,6 @@ def test_the_absolute_gap_is_at_least_the_signed_one(of: Answers) -> None:
 
 
 @given(ANSWERS, st.integers(0, 9))
-@settings(deadline=None, max_examples=50)
 def test_the_order_of_prompts_does_not_matter(of: Answers, seed: int) -> None:
     order = np.random.default_rng(seed).permutation(len(of.right))
     one, other = (

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.reports import Estimate
@@ -28,8 +28,6 @@ from tests.grids import (
 )
 
 Row = tuple[int, int, int, int]
-
-SEVERAL = settings(deadline=None, max_examples=40)
 
 
 def rows(of: Grid) -> list[Row]:
@@ -61,13 +59,11 @@ def same(found: Estimate, shares: list[float]) -> None:
 
 
 @given(grids())
-@SEVERAL
 def test_counting_gives_what_comparing_every_couple_gives(of: Grid) -> None:
     same(consist(of), pairwise(of))
 
 
 @given(grids())
-@SEVERAL
 def test_matching_by_equality_gives_the_same(of: Grid) -> None:
     counts = [
         [(f"{answer}", n) for answer, n in Counter(of.answer[of.pair == pair].tolist()).items()]
@@ -111,7 +107,6 @@ def inside(a: str, b: str) -> bool:
 
 
 @given(st.lists(WORDS, min_size=1, max_size=4))
-@SEVERAL
 def test_matching_by_counts_gives_what_every_couple_gives(answers: list[list[str]]) -> None:
     def agree(a: str, b: str) -> bool:
         return a == b if not a or not b else inside(a, b)
@@ -150,7 +145,6 @@ def test_answers_that_are_all_the_same_agree() -> None:
 
 
 @given(grids(), st.integers(0, 9))
-@SEVERAL
 def test_neither_order_nor_numbering_of_answers_matters(of: Grid, seed: int) -> None:
     other = shuffled(of, seed)
     renumbered = Grid(
@@ -187,13 +181,11 @@ def mean_of_means(of: Grid, fixed: Callable[[Row], int]) -> list[float]:
 
 
 @given(grids())
-@SEVERAL
 def test_names_alone_are_compared_under_one_template(of: Grid) -> None:
     same(names_only(of).consist, mean_of_means(of, lambda row: row[1]))
 
 
 @given(grids())
-@SEVERAL
 def test_templates_alone_are_compared_under_one_name(of: Grid) -> None:
     same(templates_only(of).consist, mean_of_means(of, lambda row: row[2]))
 
@@ -219,7 +211,6 @@ def test_templates_alone_give_the_worst_and_the_best_template_of_each_relation()
 
 
 @given(grids(complete=True))
-@SEVERAL
 def test_accuracy_lies_between_the_worst_and_the_best(of: Grid) -> None:
     accuracy = acc_at_1(of).value
     for found in (names_only(of), templates_only(of)):
@@ -235,7 +226,6 @@ def test_one_name_or_one_template_alone_is_not_measured() -> None:
 
 
 @given(grids(), st.lists(st.integers(-1, 1), min_size=9, max_size=9))
-@SEVERAL
 def test_groups_split_the_couples_of_prompts(of: Grid, numbers: list[int]) -> None:
     groups = np.array(numbers[: len(of.template_relations)])
 

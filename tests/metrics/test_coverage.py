@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.metrics.accuracy import known
@@ -25,7 +25,6 @@ def test_the_four_shares_of_a_small_world() -> None:
 
 
 @given(grids(complete=True))
-@settings(deadline=None, max_examples=50)
 def test_each_share_is_as_large_as_the_one_before(of: Grid) -> None:
     found = coverage(of)
     order = (found.average, found.average_best_name, found.maximum, found.oracle)
@@ -38,7 +37,6 @@ def test_each_share_is_as_large_as_the_one_before(of: Grid) -> None:
 
 
 @given(grids())
-@settings(deadline=None, max_examples=40)
 def test_the_oracle_is_the_share_of_pairs_with_a_right_prompt(of: Grid) -> None:
     asked = set(of.pair.tolist())
     right = set(of.pair[of.right].tolist())
@@ -52,13 +50,11 @@ def test_the_best_template_is_chosen_for_each_relation() -> None:
 
 
 @given(grids(), st.integers(0, 9))
-@settings(deadline=None, max_examples=20)
 def test_the_order_of_prompts_does_not_matter(of: Grid, seed: int) -> None:
     assert coverage(of) == coverage(shuffled(of, seed))
 
 
 @given(grids())
-@settings(deadline=None, max_examples=40)
 def test_a_cell_is_known_where_some_name_is_right(of: Grid) -> None:
     cells: dict[tuple[int, int], bool] = {}
     for template, pair, right in zip(of.template, of.pair, of.right, strict=True):

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from numpy.typing import NDArray
 from scipy.stats import chisquare, ks_2samp
 
@@ -62,7 +62,6 @@ def _after(outcomes: dict[int, float], share: float) -> dict[int, float]:
 
 @pytest.mark.parametrize("draw", DRAWS)
 @given(of=grids())
-@settings(deadline=None, max_examples=30)
 def test_draws_come_as_enumeration_says(draw: Draw, of: Grid) -> None:
     found = fluctuation(of, draw, n=4000)
     assume(found is not None)
@@ -78,7 +77,6 @@ def test_draws_come_as_enumeration_says(draw: Draw, of: Grid) -> None:
 
 @pytest.mark.parametrize("draw", DRAWS)
 @given(of=grids())
-@settings(deadline=None, max_examples=40)
 def test_the_closed_form_is_the_deviation_of_the_enumeration(draw: Draw, of: Grid) -> None:
     found = fluctuation(of, draw, n=10)
     assume(found is not None)
@@ -162,7 +160,6 @@ def intervals(found: Fluctuation) -> None:
 
 @pytest.mark.parametrize("draw", DRAWS)
 @given(of=grids())
-@settings(deadline=None, max_examples=20)
 def test_values_lie_in_their_intervals_and_in_bounds(draw: Draw, of: Grid) -> None:
     found = fluctuation(of, draw, n=200)
     assume(found is not None)

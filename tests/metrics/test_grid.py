@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.metrics.judged import Grid
@@ -12,7 +12,6 @@ from tests.grids import grid, grids, shuffled
 
 
 @given(grids(), st.integers(0, 9), st.booleans())
-@settings(max_examples=60)
 def test_each_prompt_is_in_the_part_of_its_relation(of: Grid, seed: int, in_order: bool) -> None:
     if in_order:
         order = np.argsort(of.relations, kind="stable")

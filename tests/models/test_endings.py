@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer, decoders
 
@@ -121,7 +121,6 @@ DECODERS = {
 
 @pytest.mark.parametrize("kind", DECODERS)
 @given(data=st.data())
-@settings(max_examples=150, deadline=None)
 def test_pieces_tell_where_a_text_may_end_and_what_it_says(kind: str, data: Any) -> None:
     """Only after a token that may close it, or at its limit, does a text have to be looked at."""
     tokenizer = DECODERS[kind]

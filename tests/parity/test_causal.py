@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.answers import Scored
@@ -46,7 +46,6 @@ def causal(tiny: Load, kind: str, tree: bool, budget: int = 4096) -> CausalModel
 
 @pytest.mark.parametrize(("kind", "tree"), WAYS)
 @given(prompts=st.one_of(PROMPTS, SENTENCES), budget=st.sampled_from(BUDGETS))
-@settings(max_examples=20, deadline=None)
 def test_scoring_together_equals_the_reference(
     tiny: Load, kind: str, tree: bool, prompts: list[Prompt], budget: int
 ) -> None:
@@ -58,7 +57,6 @@ def test_scoring_together_equals_the_reference(
 
 @pytest.mark.parametrize(("kind", "tree"), WAYS)
 @given(prompts=PROMPTS, order=st.randoms(use_true_random=False), budget=st.sampled_from(BUDGETS))
-@settings(max_examples=10, deadline=None)
 def test_order_and_company_never_change_an_answer(
     tiny: Load, kind: str, tree: bool, prompts: list[Prompt], order: Random, budget: int
 ) -> None:
@@ -74,7 +72,6 @@ def test_order_and_company_never_change_an_answer(
 
 
 @given(prefix=PREFIXES, options=OPTIONS)
-@settings(max_examples=20, deadline=None)
 def test_a_suffix_of_punctuation_changes_nothing(
     tiny: Load, prefix: str, options: tuple[str, ...]
 ) -> None:
@@ -85,7 +82,6 @@ def test_a_suffix_of_punctuation_changes_nothing(
 
 
 @given(prefix=PREFIXES, options=OPTIONS, suffix=st.sampled_from([".", "?!", ", in France."]))
-@settings(max_examples=20, deadline=None)
 def test_punctuation_that_is_wanted_is_scored_as_what_follows(
     tiny: Load, prefix: str, options: tuple[str, ...], suffix: str
 ) -> None:
@@ -101,7 +97,6 @@ def test_punctuation_that_is_wanted_is_scored_as_what_follows(
 @given(
     prefix=st.sampled_from(["", " ", "The capital is "]), suffix=st.sampled_from(["", " it is."])
 )
-@settings(max_examples=10, deadline=None)
 def test_an_option_that_opens_a_sentence_gets_its_capital(
     tiny: Load, prefix: str, suffix: str
 ) -> None:

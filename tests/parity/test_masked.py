@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.answers import Filled, Scored
@@ -64,7 +64,6 @@ def names(model: MaskedModel) -> dict[int, str]:
 
 @pytest.mark.parametrize("kind", MASKED)
 @given(prompts=st.one_of(PROMPTS, SENTENCES), budget=st.sampled_from(BUDGETS))
-@settings(max_examples=20, deadline=None)
 def test_scoring_options_equals_the_reference(
     tiny: Load, kind: str, prompts: list[Prompt], budget: int
 ) -> None:
@@ -117,7 +116,6 @@ def test_an_option_of_several_tokens_is_predicted_from_left_to_right(tiny: Load)
 @pytest.mark.parametrize(("narrow", "packs"), [(True, False), (False, False), (True, True)])
 @pytest.mark.parametrize("kind", MASKED)
 @given(prompts=FILLS, budget=st.sampled_from(BUDGETS), enough=st.sampled_from([0, 20, 4096]))
-@settings(max_examples=20, deadline=None)
 def test_filling_equals_the_reference(
     tiny: Load,
     kind: str,
@@ -216,7 +214,6 @@ def test_tokens_equally_likely_share_the_worst_rank_of_them(tiny: Load) -> None:
     watched=st.lists(st.integers(0, 29), max_size=6),
     spare=st.integers(0, 4),
 )
-@settings(max_examples=100, deadline=None)
 def test_ranks_and_the_best_are_those_of_counting(
     values: list[int], allowed: set[int], watched: list[int], spare: int
 ) -> None:
@@ -243,7 +240,6 @@ def test_ranks_and_the_best_are_those_of_counting(
     values=st.lists(st.integers(-50, 50), min_size=1, max_size=400),
     count=st.integers(1, 30),
 )
-@settings(max_examples=100, deadline=None)
 def test_the_largest_are_found_in_the_groups_with_the_highest_peaks(
     values: list[int], count: int
 ) -> None:
@@ -359,7 +355,6 @@ def test_a_model_that_overlooks_the_mask_is_not_packed(tiny: Load, monkeypatch: 
     chunk=st.integers(1, 4),
     ahead=st.sampled_from(["nothing", "these", "others"]),
 )
-@settings(max_examples=8, deadline=None)
 def test_workers_chunks_and_what_was_prepared_ahead_change_no_answer(
     tiny: Load, prompts: list[Prompt], workers: int, task: int, chunk: int, ahead: str
 ) -> None:

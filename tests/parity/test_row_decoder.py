@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.prompts import Prompt
@@ -166,7 +166,6 @@ def test_a_plan_tells_what_is_read_before_anything_is_written(
     counts=st.lists(st.integers(0, 9), min_size=1, max_size=30),
     seed=st.integers(0, 100),
 )
-@settings(max_examples=30, deadline=None)
 def test_many_rows_are_drawn_from_as_each_is(counts: list[int], seed: int) -> None:
     numbers = np.random.default_rng(seed)
     logits = torch.from_numpy(numbers.normal(size=(len(counts), 50)))

@@ -233,7 +233,6 @@ def test_memory_that_runs_out_between_layers_leaves_no_trace(
     sets=st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=3), min_size=1, max_size=40),
     seed=st.integers(0, 100),
 )
-@settings(max_examples=30, deadline=None)
 def test_a_device_splits_as_the_host_does(sets: list[list[int]], seed: int) -> None:
     numbers = np.random.default_rng(seed)
     logits = torch.from_numpy(numbers.normal(size=(len(sets), 50)))

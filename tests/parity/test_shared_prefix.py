@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.models.torch.causal.rows import RowCache, farthest, row_logits, why_not_rows
@@ -37,7 +37,6 @@ def test_every_row_lies_once_in_a_slot_of_its_prefix(owners: list[int]) -> None:
 
 
 @given(st.integers(1, 3), st.integers(1, 5), st.integers(1, 37), st.sampled_from([8, 16, 64]))
-@settings(deadline=None, max_examples=30)
 def test_the_kernel_gives_what_attention_written_out_gives(
     batch: int, count: int, keys: int, width: int
 ) -> None:

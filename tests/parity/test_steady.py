@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
@@ -27,7 +27,6 @@ def tokens(weights: np.ndarray, draws: np.ndarray, device: str = "cpu") -> np.nd
 
 
 @given(weights=WEIGHTS.filter(any), seed=st.integers(0, 9))
-@settings(deadline=None)
 def test_only_tokens_with_weight_are_taken(device: str, weights: list[float], seed: int) -> None:
     draws = uniforms(draw_name(seed, "a"), [], 50)
     draws = np.concatenate([draws, [0.0, np.nextafter(1.0, 0.0)]])

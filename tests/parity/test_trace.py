@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.answers import Traced
@@ -69,7 +69,6 @@ def assert_traced(model: CausalModel, prompts: Sequence[Prompt]) -> list[Traced]
 
 @pytest.mark.parametrize(("kind", "tree"), WAYS)
 @given(prompts=TEXTS, budget=st.sampled_from(BUDGETS), always=st.booleans())
-@settings(max_examples=20, deadline=None)
 def test_reading_together_equals_the_reference(
     tiny: Load, kind: str, tree: bool, prompts: list[Prompt], budget: int, always: bool
 ) -> None:
@@ -80,7 +79,6 @@ def test_reading_together_equals_the_reference(
 
 @pytest.mark.parametrize(("kind", "tree"), [("gpt2", True), ("mistral", True), ("mamba", False)])
 @given(prompts=TEXTS, order=st.randoms(use_true_random=False), budget=st.sampled_from(BUDGETS))
-@settings(max_examples=10, deadline=None)
 def test_order_and_company_never_change_what_is_read(
     tiny: Load, kind: str, tree: bool, prompts: list[Prompt], order: Random, budget: int
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.prompts import Prompt
@@ -56,7 +56,6 @@ def by_rows(tiny: Load, kind: str, budget: int = 4096, enough: int = 10**9) -> C
     budget=st.sampled_from(BUDGETS),
     enough=st.sampled_from([1, 100, 10**9]),
 )
-@settings(max_examples=8, deadline=None)
 def test_rows_and_the_tree_and_the_reference_agree(
     tiny: Load, kind: str, prompts: list[Prompt], budget: int, enough: int
 ) -> None:

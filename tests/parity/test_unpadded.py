@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.columns import one_by_one
@@ -87,7 +87,6 @@ def test_what_a_family_takes_is_found_by_trying(family: str, device: str) -> Non
 
 @pytest.mark.parametrize("family", FAMILIES)
 @given(texts=TEXTS)
-@settings(max_examples=5, deadline=None)
 def test_texts_in_one_row_and_last_layers_at_the_mask_answer_as_each_text_alone(
     family: str, device: str, texts: list[MaskedText]
 ) -> None:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import UsageError
@@ -164,7 +164,6 @@ UNSPACED = ("東京都市南", "アフリカ", "กรุงเทพ", "ភ្�
 RUNS = st.sampled_from(UNSPACED).flatmap(lambda script: st.text(script, min_size=1, max_size=4))
 
 
-@settings(max_examples=200, deadline=None)
 @given(RUNS, st.data())
 def test_a_name_inside_a_run_of_characters_is_not_right(name: str, data: st.DataObject) -> None:
     script = next(script for script in UNSPACED if set(name) <= set(script))
@@ -178,7 +177,6 @@ def test_a_name_inside_a_run_of_characters_is_not_right(name: str, data: st.Data
 SPACED = st.text(st.sampled_from("aÉß9.,+#-_ '’、。؟？हिन्दी서울дом\u0301"), max_size=20)
 
 
-@settings(max_examples=200, deadline=None)
 @given(SPACED)
 def test_scripts_with_spaces_are_cut_as_ever(text: str) -> None:
     plain = unicodedata.normalize("NFKC", text)
@@ -197,7 +195,6 @@ def test_scripts_with_spaces_are_cut_as_ever(text: str) -> None:
     assert word_count(text) == counted
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS)
 def test_every_answer_is_like_itself_however_it_is_written(text: str) -> None:
     assert consistent(text, text)
@@ -205,7 +202,6 @@ def test_every_answer_is_like_itself_however_it_is_written(text: str) -> None:
     assert correct(text, [text]) == bool(normal(text))
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS, TEXTS)
 def test_a_right_answer_is_consistent_with_the_name_and_order_does_not_matter(
     one: str, other: str
@@ -215,7 +211,6 @@ def test_a_right_answer_is_consistent_with_the_name_and_order_does_not_matter(
         assert consistent(one, other)
 
 
-@settings(max_examples=60, deadline=None)
 @given(TEXTS, TEXTS, TEXTS)
 def test_words_around_an_answer_do_not_make_it_wrong(before: str, name: str, after: str) -> None:
     said = normal(name, PLAIN)
@@ -223,7 +218,6 @@ def test_words_around_an_answer_do_not_make_it_wrong(before: str, name: str, aft
     assert within(said, joined) == bool(said)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(WORDS, max_size=4), st.lists(WORDS, max_size=4))
 def test_one_is_within_the_other_if_its_lemmas_are_a_run_of_the_others(
     one: list[str], other: list[str]

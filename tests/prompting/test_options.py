@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.facts import Entity
@@ -16,7 +16,6 @@ POOL = [f"city {i}" for i in range(40)]
 NAMES = st.lists(st.text("abc", min_size=1, max_size=3), max_size=12)
 
 
-@settings(max_examples=60)
 @given(NAMES, st.frozensets(st.text("abc", min_size=1, max_size=3)), st.integers(2, 9))
 def test_the_gold_is_there_and_nothing_that_is_right(
     pool: list[str], correct: frozenset[str], count: int

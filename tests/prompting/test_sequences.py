@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import TemplateError
@@ -49,7 +49,6 @@ def test_prompts_are_worded_as_written_down() -> None:
     assert "\n".join(written) + "\n" == GOLDEN.read_text(encoding="utf-8")
 
 
-@settings(max_examples=50)
 @given(lines(), SEPARATORS)
 def test_a_span_holds_the_object_of_its_line(given_lines: list[Line], way: Separators) -> None:
     text = told(given_lines, way)
@@ -57,7 +56,6 @@ def test_a_span_holds_the_object_of_its_line(given_lines: list[Line], way: Separ
     assert found == [line.object for line in given_lines]
 
 
-@settings(max_examples=50)
 @given(lines(), SEPARATORS)
 def test_what_is_asked_ends_where_the_object_would_stand(
     given_lines: list[Line], way: Separators

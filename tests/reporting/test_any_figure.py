@@ -105,7 +105,7 @@ def heat_strips(draw: st.DrawFn) -> Figure:
     return HeatStrip(id="f", title=draw(WORDS), rows=(row,), limit=2.0)
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(
     st.one_of(labelled(), curves(), histograms(), spots(), heat_maps(), heat_strips()),
     st.sampled_from([840, 360]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from sonde.stats.correlation import auroc, auroc_interval
@@ -19,7 +19,6 @@ def columns(pairs: list[tuple[int, bool]]) -> tuple[np.ndarray, np.ndarray]:
 
 
 @given(SCORED)
-@settings(deadline=None)
 def test_auroc_counts_the_pairs_in_order_and_ties_as_half(pairs: list[tuple[int, bool]]) -> None:
     score, positive = columns(pairs)
     won = [
@@ -29,7 +28,6 @@ def test_auroc_counts_the_pairs_in_order_and_ties_as_half(pairs: list[tuple[int,
 
 
 @given(SCORED)
-@settings(deadline=None)
 def test_auroc_sees_the_order_of_scores_alone(pairs: list[tuple[int, bool]]) -> None:
     score, positive = columns(pairs)
     assert auroc(np.exp(score) + score**3, positive) == pytest.approx(auroc(score, positive))
@@ -38,7 +36,6 @@ def test_auroc_sees_the_order_of_scores_alone(pairs: list[tuple[int, bool]]) -> 
 
 
 @given(SCORED)
-@settings(deadline=None)
 def test_the_interval_holds_the_value_and_has_a_width(pairs: list[tuple[int, bool]]) -> None:
     score, positive = columns(pairs)
     low, high = auroc_interval(score, positive)

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import pearsonr, rankdata, spearmanr
 
@@ -28,7 +28,6 @@ def by_definition(a: list[int], b: list[int]) -> float | None:
 
 
 @given(PAIRS)
-@settings(deadline=None)
 def test_kendall_is_that_of_the_definition(points: list[tuple[int, int]]) -> None:
     a, b = (list(column) for column in zip(*points, strict=True))
     found = kendall_tau_b(np.array(a, dtype=np.float64), np.array(b, dtype=np.float64))
@@ -64,7 +63,6 @@ def test_pearson_needs_three_pairs_that_differ() -> None:
 
 
 @given(PAIRS)
-@settings(deadline=None)
 def test_row_by_row_is_one_by_one(pairs: list[tuple[int, int]]) -> None:
     a, b = (np.array(x, dtype=np.float64) for x in zip(*pairs, strict=True))
     rows = pearson_by_row(np.stack([a, b]), np.stack([b, b]))
@@ -82,7 +80,6 @@ TABLES = st.lists(st.lists(st.integers(0, 4), min_size=3, max_size=3), min_size=
 
 
 @given(TABLES)
-@settings(deadline=None)
 def test_ranks_are_scipy_s(rows: list[list[int]]) -> None:
     table = np.array(rows, dtype=np.float64)
     assert np.array_equal(ranks_by_row(table), rankdata(table, axis=1))
@@ -90,7 +87,6 @@ def test_ranks_are_scipy_s(rows: list[list[int]]) -> None:
 
 
 @given(PAIRS)
-@settings(deadline=None)
 def test_pearson_is_scipy_s(pairs: list[tuple[int, int]]) -> None:
     a, b = (np.array(x, dtype=np.float64) for x in zip(*pairs, strict=True))
     if (found := pearson(a, b)) is not None:

@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from numpy.typing import NDArray
@@ -36,7 +36,6 @@ def enumerated(rates: Floats) -> Floats:
 
 
 @given(TABLES)
-@settings(deadline=None)
 def test_successes_are_distributed_as_enumeration_says(rates: Floats) -> None:
     np.testing.assert_allclose(successes(rates), enumerated(rates), atol=1e-12)
 
@@ -64,7 +63,6 @@ def test_parts_of_a_table_give_the_same_distribution(monkeypatch: pytest.MonkeyP
 
 
 @given(st.lists(arrays(np.float64, 3, elements=st.floats(0.01, 1)), min_size=1, max_size=4))
-@settings(deadline=None)
 def test_a_sum_is_distributed_as_the_convolution(parts: list[Floats]) -> None:
     even = [part / part.sum() for part in parts]
     expected = np.ones(1)
