@@ -27,7 +27,8 @@ def world(tmp_path: Path) -> Path:
 
 
 def optimise(folder: Path, world: Path, out: Path, *more: str) -> int:
-    quick = ("--epochs", "2", "--vectors", "2", "--device", "cpu")
+    quick = ["--epochs", "2", "--device", "cpu"]
+    quick += [] if "--vectors" in more else ["--vectors", "2"]
     words = ["optimise", "optiprompt", "-m", f"hf:{folder}", "-d", str(world), "-o", str(out)]
     return main([*words, *quick, *more])
 
