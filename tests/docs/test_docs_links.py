@@ -8,7 +8,7 @@ import pytest
 
 from .pages import DOCS, PAGES, ROOT, anchors, links
 
-WITH_LINKS = (*PAGES, ROOT / "CHANGELOG.md")
+WITH_LINKS = (*PAGES, *sorted(DOCS.glob("results/*.md")), ROOT / "CHANGELOG.md")
 
 
 @pytest.mark.parametrize("page", WITH_LINKS, ids=lambda page: page.stem)

@@ -68,3 +68,11 @@ def test_every_probe_is_run_on_some_page() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
     for name in PROBES:
         assert f"sonde run {name}" in text, name
+
+
+def test_the_documentation_stays_small_enough_to_read() -> None:
+    pages = [*DOCS.glob("*.md"), *RESULTS]
+    words = {page: len(page.read_text(encoding="utf-8").split()) for page in pages}
+    assert len(pages) <= 36
+    assert sum(words.values()) <= 70_000
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= 600
