@@ -161,6 +161,15 @@ def test_details_that_are_no_texts_are_refused(tmp_path: Path, details: str) -> 
         list(open_dataset(tmp_path).facts("P36"))
 
 
+def test_a_question_without_an_answer_slot_is_read_as_a_question(tmp_path: Path) -> None:
+    write_dataset(tiny(), tmp_path)
+    line = '{"id": "t", "relation": "P36", "text": "In which country is [X]?"}\n'
+    (tmp_path / "templates.jsonl").write_text(line)
+    seal(tmp_path)
+    [question] = open_dataset(tmp_path).relations[0].templates
+    assert (question.text, question.style) == ("In which country is [X]? [Y]", "question")
+
+
 def test_a_template_without_a_group_is_its_own_group(tmp_path: Path) -> None:
     relation = replace(tiny().relations[0], templates=(Template(id="t", text="[X] [Y]"),))
     write_dataset(replace(tiny(), relations=(relation,)), tmp_path)

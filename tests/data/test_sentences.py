@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sonde.core.errors import UsageError
+from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Selection
 from sonde.data.catalog import load
 from tests.worlds import world
@@ -51,6 +51,36 @@ def test_a_file_of_sentences_words_every_relation(name: str, table: str, tmp_pat
     dataset = load(table, str(tmp_path / name))
     assert texts(dataset) == WORDED
     assert [t.style for t in dataset.relation("capital").templates] == ["statement", "question"]
+
+
+QUESTIONS = {
+    "words.txt": "capital=In which country is [X]?",
+    "words.json": '{"capital": "In which country is [X]?"}',
+    "words.csv": "relation,template\ncapital,In which country is [X]?\n",
+    "": "capital=In which country is [X]?",
+}
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+def test_a_question_needs_no_answer_slot(name: str, table: str, tmp_path: Path) -> None:
+    words = QUESTIONS[name]
+    if name:
+        (tmp_path / name).write_text(words)
+        words = str(tmp_path / name)
+    [question] = load(table, words).relation("capital").templates
+    assert (question.text, question.style) == ("In which country is [X]? [Y]", "question")
+
+
+def test_a_question_in_a_table_needs_no_answer_slot(tmp_path: Path) -> None:
+    rows = "subject,object,template\nLyon,France,In which country is [X]?\n"
+    (tmp_path / "towns.csv").write_text(rows)
+    [question] = load(str(tmp_path / "towns.csv")).relations[0].templates
+    assert (question.text, question.style) == ("In which country is [X]? [Y]", "question")
+
+
+def test_a_statement_needs_an_answer_slot(table: str) -> None:
+    with pytest.raises(DataError, match="has no \\[Y\\]"):
+        load(table, "capital=The capital of [X] is")
 
 
 def test_sentences_by_flags_are_the_same_as_in_a_file(table: str, tmp_path: Path) -> None:

@@ -79,6 +79,30 @@ def test_the_majority_control_answers_the_commonest_object() -> None:
     assert above == pytest.approx(0.2 - 0.6)
 
 
+def test_p_at_k_has_the_control_of_the_k_most_common_objects_next_to_it() -> None:
+    names = ["Rome", "Rome", "Rome", "Oslo", "Oslo", "Lima", "Lima", "Bern", "Riga", "Minsk"]
+    data = world(*(fact("P36", f"s{i}", name, id=str(i)) for i, name in enumerate(names)))
+    probe = Lama(k=2)
+    result = report(data, {"9": "Minsk"}, probe)
+    control = "control.majority.p_at_2.mean_over_relations"
+    assert result.estimates[control].value == 0.5  # Lima and Rome: ties go by name
+    above = result.estimates["above_control.p_at_2.mean_over_relations"].value
+    assert above == pytest.approx(0.1 - 0.5)
+    [head] = [h for h in result.headlines if h.estimate == "p_at_2.mean_over_relations"]
+    assert head.control == control and head.difference.startswith("above_control.p_at_2")
+    assert head.control_label == "always the 2 most common objects"
+
+
+def test_the_control_of_p_at_k_is_the_majority_model() -> None:
+    data = sonde.dataset("atlas", relations=("P30", "P36", "P103"), limit=20)
+    for k in (2, 5, 10):
+        probe = Lama(answer="score", k=k)
+        found = probe.read(data, answer_all(majority(data), probe.ask(data))).estimates
+        for over in ("mean_over_relations", "mean_over_facts", "relation.P103"):
+            control = found[f"control.majority.p_at_{k}.{over}"]
+            assert control.value == found[f"p_at_{k}.{over}"].value
+
+
 def test_three_facts_more_than_the_control_of_six_are_not_called_clear() -> None:
     facts = [fact("P36", f"s{i}", "Rome" if i < 2 else f"city {i}", id=str(i)) for i in range(6)]
     right = {str(i): "Rome" if i < 2 else f"city {i}" for i in range(5)}

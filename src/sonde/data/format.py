@@ -37,6 +37,7 @@ from sonde.data.lines import (
     regular,
     write_rows,
 )
+from sonde.prompting.languages import with_answer_slot
 
 FORMAT = 1
 HASH_SIZE = 16
@@ -239,13 +240,15 @@ def read_templates(
 
 def template_of(row: Row) -> Template:
     """A template from its row, with the row's place in every complaint."""
-    id = row.text("id")
+    id, written = row.text("id"), row.text("text")
+    text = with_answer_slot(written)  # of a question
+    style = "question" if text != written else "statement"
     try:
         return Template(
             id=id,
-            text=row.text("text"),
+            text=text,
             source=cast(Source, row.choice("source", get_args(Source), "manual")),
-            style=cast(Style, row.choice("style", get_args(Style), "statement")),
+            style=cast(Style, row.choice("style", get_args(Style), style)),
             group=row.text("group", id),
             weight=row.number("weight"),
             origin=row.text("origin", ""),

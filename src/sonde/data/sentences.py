@@ -26,7 +26,10 @@ from sonde.data.wordings import Wording, Wordings, gather
 NAME = "wording"
 ENDINGS = (".txt", ".json", *TABLES)
 NAMED = re.compile(r"([^=\[\]]+)=(.*)", re.DOTALL)
-ADVICE = f'A sentence holds [X] and [Y] once each: "The capital of [X] is [Y]." ({PAGE})'
+ADVICE = (
+    'A sentence holds [X] and [Y] once each: "The capital of [X] is [Y]." '
+    f"A question needs [X] only ({PAGE})"
+)
 
 
 class Said(NamedTuple):

@@ -20,7 +20,7 @@ from sonde.core.errors import TemplateError
 from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Kind, Relation, Source, Style, Template
 from sonde.data.format import hash_files, worded_relations
 from sonde.data.lines import Row, complete_rows, read_rows
-from sonde.prompting.languages import QUESTION_MARKS
+from sonde.prompting.languages import QUESTION_MARKS, with_answer_slot
 
 ATLAS = Path(__file__).parent / "bundled" / "atlas"
 
@@ -48,6 +48,7 @@ def gather(
 ) -> tuple[dict[str, tuple[Template, ...]], dict[str, int]]:
     """Templates by relation and notes: those that repeat another or lack a slot are left out.
 
+    A question needs no [Y]: the answer follows it.
     A template is numbered by its place among all the relation's wordings, so that leaving one out
     renames no other.
     """
@@ -56,7 +57,7 @@ def gather(
     repeated = without_slots = 0
     for relation, words, source in wordings:
         places[relation] += 1
-        texts, text = kept.setdefault(relation, {}), " ".join(words.split())
+        texts, text = kept.setdefault(relation, {}), with_answer_slot(" ".join(words.split()))
         if text in texts:
             repeated += 1
             continue

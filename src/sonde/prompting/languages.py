@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from sonde.core.errors import UsageError
+from sonde.core.facts import ANSWER_SLOT
 from sonde.core.words import listed
 
 INSTRUCTION_HELP = "what stands first of all; if empty, an instruction in the relation's language"
@@ -20,6 +21,18 @@ MARKERS_HELP = (
 )
 QUESTION_MARKS = ("?", "？", "؟", "か。")
 STOP_HELP = "what ends a sentence that is shown; if empty, as in the relation's language"
+
+
+def with_answer_slot(text: str) -> str:
+    """The template; a question without [Y] gets it after the question mark.
+
+    >>> [*map(with_answer_slot, ("Where is [X]?", "[X]はどこ？", "[X] is"))]
+    ['Where is [X]? [Y]', '[X]はどこ？[Y]', '[X] is']
+    """
+    question = text.rstrip()
+    if ANSWER_SLOT in text or not question.endswith(QUESTION_MARKS):
+        return text
+    return f"{question}{' ' if question[-1] in '?؟' else ''}{ANSWER_SLOT}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

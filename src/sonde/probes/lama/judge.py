@@ -7,7 +7,7 @@ read as a choice between those that are one allowed token. Knows nothing of esti
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from typing import TYPE_CHECKING, Any
@@ -73,7 +73,8 @@ class Facts:
 
     `options` of each that names some, where `own` ones are chosen from; the majority control then
     answers with the one of them that is commonest in the relation. `majority`: what it always
-    answers in each of the other relations.
+    answers in each of the other relations. `majority_rank`: the rank of the first correct object if
+    the most common ones are answered first, 0 if none is correct.
     """
 
     def __init__(self, dataset: Dataset, own: bool = False) -> None:
@@ -100,8 +101,9 @@ class Facts:
             )
         self.objects: list[list[list[str]]] = self.frame["object_names"].to_list()
         self.usual = [[names[0] for names in objects] for objects in self.objects]
-        self._orders = [[name for name, _ in ranked[id]] for id in self.ids]
-        self.by_majority = np.zeros(len(self.usual), dtype=np.bool_)
+        orders = ([name for name, _ in ranked[id]] for id in self.ids)
+        self._orders = [{name: place for place, name in enumerate(order)} for order in orders]
+        self.majority_rank = np.zeros(len(self.usual), dtype=np.int64)
         self.choose(range(len(self.usual)), self.options)
         subjects = self.frame["subject"].to_list()
         self.in_subject = np.array([*map(stand_in, self.usual, subjects)], dtype=np.bool_)
@@ -109,8 +111,8 @@ class Facts:
     def choose(self, places: Iterable[int], options: Iterable[Sequence[str]]) -> None:
         """Let the majority control choose between some options of facts, or all objects if none."""
         for place, own in zip(places, options, strict=True):
-            chosen = _commonest(self._orders[self.relations[place]], own)
-            self.by_majority[place] = chosen in self.usual[place]
+            order = self._orders[self.relations[place]]
+            self.majority_rank[place] = _rank(order, own, self.usual[place])
 
     def shown(self, seed: int, most: int) -> Bools:
         """Which facts can be shown: all, or those that a draw picks."""
@@ -126,11 +128,19 @@ def _options(facts: DataFrame, own: bool) -> Iterable[Sequence[str]]:
     return own_options(facts).to_list() if own and names_options(facts) else [()] * facts.height
 
 
-def _commonest(order: Sequence[str], options: Sequence[str]) -> str:
-    """The first of some names in an order, or of all; one that is not in the order comes last."""
+def _rank(order: Mapping[str, int], options: Sequence[str], correct: Sequence[str]) -> int:
+    """The rank of the first correct name among some options in an order, or among all; else 0.
+
+    Options that are not in the order come last.
+
+    >>> order = {"Peru": 0, "Chile": 1, "Oman": 2}
+    >>> _rank(order, (), ["Chile"]), _rank(order, ("Fiji", "Oman"), ["Oman"]), _rank(order, (), [])
+    (2, 1, 0)
+    """
     if not options:
-        return order[0] if order else ""
-    return next((name for name in order if name in options), options[0])
+        return min((order[name] + 1 for name in correct if name in order), default=0)
+    ranked = sorted(options, key=lambda name: order.get(name, len(order)))
+    return next((rank for rank, name in enumerate(ranked, 1) if name in correct), 0)
 
 
 def judge(

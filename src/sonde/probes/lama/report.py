@@ -21,6 +21,7 @@ P1 = Metric("p_at_1", "P@1", "percent", "share of facts whose first answer is ri
 PK = Metric("p_at_{k}", "P@{k}", "percent", "share of facts right among the first {k} answers")
 MRR = Metric("mrr", "MRR", "number", "mean of 1/rank of the correct answer")
 MAJORITY, ABOVE = P1.controlled()
+K_MAJORITY, K_ABOVE = PK.controlled("always answering the {k} most common objects")
 OWN_MAJORITY = replace(
     MAJORITY, sentence="P@1 of always choosing the commonest of a fact's own options"
 )
@@ -32,7 +33,7 @@ UHN = Metric(
 )
 UHN_MRR = Metric("uhn.mrr", "UHN MRR", "number", "MRR over the facts that UHN keeps")
 
-METRICS = (P1, PK, MRR, MAJORITY, ABOVE, UHN, UHN_MRR)
+METRICS = (P1, PK, MRR, MAJORITY, ABOVE, K_MAJORITY, K_ABOVE, UHN, UHN_MRR)
 
 
 KINDS = ("1-1", "N-1", "N-M")
@@ -58,10 +59,13 @@ def build_report(dataset: Dataset, outcomes: Outcomes, *, k: int, asking: Asking
     return Report(
         title=f"LAMA on {dataset.name}",
         summary=_summary(estimates, outcomes, asking.own),
-        metrics=(P1, top_k, MRR, majority, ABOVE, UHN, UHN_MRR),
+        metrics=(
+            *(P1, top_k, MRR, majority, ABOVE),
+            *(K_MAJORITY.of(k=k), K_ABOVE.of(k=k), UHN, UHN_MRR),
+        ),
         estimates=estimates,
         counts=_counts(dataset, outcomes),
-        headlines=_headlines(top_k, asking.own),
+        headlines=_headlines(k, asking.own),
         tables=shown(
             _kind_table(relations, estimates, columns),
             _relation_table(relations, estimates, outcomes.facts.majority, columns),
@@ -107,9 +111,14 @@ def _values(outcomes: Outcomes, k: int) -> Iterator[tuple[Metric, Floats, Floats
     judged = outcomes.judged
     assert judged.rank is not None and judged.guessable is not None
     right, reciprocal = judged.grid.right.astype(np.float64), 1 / judged.rank
-    majority = outcomes.facts.by_majority[judged.grid.pair].astype(np.float64)
+    among_k = (judged.rank <= k).astype(np.float64)
+    rank = outcomes.facts.majority_rank[judged.grid.pair]
+    majority = (rank == 1).astype(np.float64)
+    majority_k = ((rank > 0) & (rank <= k)).astype(np.float64)
     yield P1, right, None
-    yield PK.of(k=k), (judged.rank <= k).astype(np.float64), None
+    yield PK.of(k=k), among_k, None
+    yield K_MAJORITY.of(k=k), majority_k, None
+    yield K_ABOVE.of(k=k), among_k, majority_k
     yield MRR, reciprocal, None
     yield MAJORITY, majority, None
     yield ABOVE, right, majority
@@ -154,13 +163,19 @@ def _counts(dataset: Dataset, outcomes: Outcomes) -> dict[str, int]:
     }
 
 
-def _headlines(top_k: Metric, own: bool) -> tuple[Headline, ...]:
+def _headlines(k: int, own: bool) -> tuple[Headline, ...]:
     control = "always the commonest of a fact's own options" if own else COMMONEST
     return (
         headline(P1, RELATIONS, control=MAJORITY, above=ABOVE, control_label=control),
         headline(P1, FACTS, control=MAJORITY, above=ABOVE, control_label=control),
         headline(UHN.named("P@1 on UHN"), RELATIONS),
-        headline(top_k, RELATIONS),
+        headline(
+            PK.of(k=k),
+            RELATIONS,
+            control=K_MAJORITY.of(k=k),
+            above=K_ABOVE.of(k=k),
+            control_label=f"always the {k} most common {'options' if own else 'objects'}",
+        ),
         headline(MRR, RELATIONS),
     )
 

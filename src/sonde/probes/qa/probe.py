@@ -151,7 +151,7 @@ class Qa:
         which = f"question template {self.template}" if self.template > 1 else "question template"
         raise DataError(
             f"dataset {dataset.name!r} has no {which} for what is asked; a template with style "
-            "'question', such as 'Where was [X] born? [Y].', is needed: give one with --wording, "
+            "'question', such as 'Where was [X] born?', is needed: give one with --wording, "
             "or name other relations"
         )
 
