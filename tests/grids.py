@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from sonde.core.reports import Estimate
 from sonde.metrics import accuracy, consistency
 from sonde.metrics.accuracy import covered
-from sonde.metrics.judged import Floats, Grid, Ints, mean_over_pairs
+from sonde.metrics.estimates import Resampled
+from sonde.metrics.judged import Floats, Grid, Ints, grid_samples, mean_over_pairs
 
 Prompt = tuple[int, int, int, bool, int]
 """Pair, template, name, right, answer."""
@@ -85,12 +86,12 @@ def measured(estimate: Estimate) -> tuple[float, float, float]:
 
 
 def _means(columns: Sequence[Floats], of: Grid, seed: int) -> Iterator[Estimate]:
-    return (mean_over_pairs(column, of.relations, seed) for column in columns)
+    return (mean_over_pairs(column, of, seed) for column in columns)
 
 
 def acc_at_1(of: Grid, seed: int = 0) -> Estimate:
     """Acc@1."""
-    return mean_over_pairs(accuracy.right_shares(of), of.relations, seed)
+    return mean_over_pairs(accuracy.right_shares(of), of, seed)
 
 
 def template_summary(of: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Estimate]:
@@ -98,7 +99,7 @@ def template_summary(of: Grid, seed: int = 0) -> tuple[Estimate, Estimate, Estim
     worst, best, mean = accuracy.worst_best_mean(of)
     weights = {str(block.relation): float(len(block.templates)) for block in of.blocks}
     low, high = _means((worst, best), of, seed)
-    return low, high, mean_over_pairs(mean, of.relations, seed, weights)
+    return low, high, Resampled(grid_samples(of, mean), seed).weighted_mean(weights)
 
 
 def fluctuation(
@@ -111,7 +112,7 @@ def fluctuation(
 
 def consist(of: Grid, seed: int = 0) -> Estimate:
     """Consist, by equal answers."""
-    return mean_over_pairs(consistency.agreement(of), of.relations, seed)
+    return mean_over_pairs(consistency.agreement(of), of, seed)
 
 
 class OneVaries(NamedTuple):

@@ -137,12 +137,12 @@ def test_one_word_rate_counts_answers_of_exactly_one_word() -> None:
 
 
 def test_answers_whose_words_cannot_be_counted_are_in_no_one_word_rate() -> None:
-    found = one_word_rate(np.array([1, np.nan, 2, np.nan]), pair=np.array([0, 0, 1, 1]))
+    found = one_word_rate(np.array([1, np.nan, 2, np.nan]), clusters=np.array([0, 0, 1, 1]))
     assert (found.value, found.n) == (0.5, 2)
     assert one_word_rate(np.array([np.nan, np.nan])) == Estimate.not_measured()
 
 
 def test_prompts_of_one_pair_are_no_independent_evidence() -> None:
     words, pair = np.repeat(np.arange(20.0) % 2, 50), np.repeat(np.arange(20), 50)
-    alone, together = measured(one_word_rate(words)), measured(one_word_rate(words, pair=pair))
+    alone, together = measured(one_word_rate(words)), measured(one_word_rate(words, clusters=pair))
     assert together[0] < alone[0] - 0.1

@@ -47,6 +47,7 @@ def plainly(dataset: Dataset, relation: str) -> Iterator[Pair]:
     for id, fact in firsts.items():
         yield Pair(
             fact=fact.id,
+            subject=fact.subject.id,
             names=tuple(dict.fromkeys((*fact.subject.names, *names[id]))),
             objects=tuple(objects[id].values()),
             majority=any(right[0] == ranked[0][0] for right in objects[id].values()),
@@ -58,7 +59,7 @@ def test_columns_and_a_plain_walk_give_the_same_pairs(facts: list[Fact], limit: 
     dataset = replace(world(facts, relation("P1")), selection=Selection(limit=limit))
     assert list(dataset.facts("P1")) == facts
     assert list(asked_pairs(dataset, "P1")) == list(plainly(dataset, "P1"))
-    columns = ["fact", "names", "objects", "majority", "date", "details"]
+    columns = ["fact", "subject", "names", "objects", "majority", "date", "details"]
     assert next(pair_frames(dataset, ["P1"]))[1].columns == columns
 
 

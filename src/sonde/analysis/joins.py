@@ -116,6 +116,8 @@ def _renumbered(judged: Judged, rows: Ints, pair: Ints, pairs: Ints, owners: Int
             template=template,
             relations=owners,
             template_relations=owners[pair[first]],
+            subjects=None if kept.grid.subjects is None else kept.grid.subjects[pairs],
+            ids=(),
         ),
         names=tuple(judged.names[p] for p in pairs) if judged.names else (),
         objects=tuple(judged.objects[p] for p in pairs) if judged.objects else (),
@@ -298,7 +300,13 @@ def _counted_anew(judged: Judged) -> Judged:
     return replace(
         judged,
         grid=replace(
-            grid, pair=pair, template=template, relations=owners, template_relations=of_templates
+            grid,
+            pair=pair,
+            template=template,
+            relations=owners,
+            template_relations=of_templates,
+            subjects=None if grid.subjects is None else grid.subjects[pairs],
+            ids=tuple(grid.ids[r] for r in relations) if grid.ids else (),
         ),
         relations=tuple(judged.relations[r] for r in relations),
         pairs=tuple(judged.pairs[p] for p in pairs),

@@ -6,7 +6,7 @@ Knows judged prompts and where models come from, nothing of files or of how prom
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
@@ -17,8 +17,7 @@ from sonde.core.reports import Report
 from sonde.metrics.accuracy import right_shares
 from sonde.metrics.distance import Monitored
 from sonde.metrics.estimates import ByFact
-from sonde.metrics.judged import Floats, Grid, Ints, Judged, stream
-from sonde.stats.intervals import resampled_sums
+from sonde.metrics.judged import Floats, Grid, Ints, Judged, resampled_in
 
 if TYPE_CHECKING:
     from polars import DataFrame
@@ -141,12 +140,31 @@ class Aligned:
         return [right_shares(run.judged.grid) for run in self.runs]
 
     def by_pair(self, seed: int, subjects: Mapping[str, str] | None = None) -> ByFact:
-        """The pairs by relation, for means with intervals; `subjects`: of each pair's fact, where
-        pairs of one subject are not to count as independent of each other."""
-        numbers: dict[str | int, int] = {}
-        named = (subjects.get(id, id) if subjects else p for p, id in enumerate(self.first.pairs))
-        subject = np.array([numbers.setdefault(name, len(numbers)) for name in named])
+        """The pairs by relation, for means with intervals. Pairs of one subject are resampled
+        together; `subjects` of facts by their ids, as the first run has them unless given."""
+        about = subjects_of(self.runs[0]) if subjects is None else subjects
+        subject = subject_numbers(self.first.pairs, about)
         return ByFact.of(self.first.relations, self.first.grid.relations, subject, seed)
+
+
+def subjects_of(run: Compared) -> dict[str, str]:
+    """The subject of each fact of a run by the fact's id, where it is known."""
+    return {} if run.facts is None else dict(run.facts.select("fact", "cluster").iter_rows())
+
+
+def subject_numbers(pairs: Sequence[str], subjects: Mapping[str, str]) -> Ints:
+    """A number for the subject of each pair. Subjects are numbered in sorted order, so that
+    intervals do not depend on the order of the facts; a pair of unknown subject has its own."""
+    names = sorted({subjects[id] for id in pairs if id in subjects})
+    numbers: dict[str | int, int] = {name: number for number, name in enumerate(names)}
+    named = (subjects.get(id, place) for place, id in enumerate(pairs))
+    return np.array([numbers.setdefault(name, len(numbers)) for name in named], dtype=np.int64)
+
+
+def with_subjects(judged: Judged, subjects: Mapping[str, str]) -> Judged:
+    """The same with the subjects of its pairs in its grid, and the ids of its relations."""
+    numbers, ids = subject_numbers(judged.pairs, subjects), tuple(r.id for r in judged.relations)
+    return replace(judged, grid=replace(judged.grid, subjects=numbers, ids=ids))
 
 
 def _one_each(grid: Grid) -> Grid:
@@ -186,26 +204,17 @@ def drawn_sums(
     subjects: Ints | None = None,
 ) -> Iterator[Floats]:
     """Sums of columns [facts, k] over each relation, [1 + draws, k]: as they are, then with facts,
-    or all facts of a subject together, drawn anew.
+    or all facts of a subject together, drawn anew and scaled to the relation's number of facts.
 
     `relations`: of each fact, by its number; each has a stream of its own, the same whatever the
     columns are.
     """
     for number, name in enumerate(streams):
-        sums = columns[relations == number]
-        if subjects is not None:
-            sums = by_subject(sums, subjects[relations == number])
-        if len(sums):
-            drawn = resampled_sums(sums, stream(seed, name))
-            yield np.concatenate([sums.sum(axis=0)[None], drawn])
-
-
-def by_subject(columns: Floats, subjects: Ints) -> Floats:
-    """What each subject adds to the sums of columns [facts, k]; [subjects, k]."""
-    numbers, index = np.unique(subjects, return_inverse=True)
-    sums = np.zeros((len(numbers), columns.shape[1]))
-    np.add.at(sums, index, columns)
-    return sums
+        own = relations == number
+        if own.any():
+            of = None if subjects is None else [subjects[own]]
+            (drawn,) = resampled_in(name, [columns[own]], seed, of)
+            yield np.concatenate([columns[own].sum(axis=0)[None], drawn])
 
 
 class Kin(NamedTuple):

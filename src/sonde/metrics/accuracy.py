@@ -24,6 +24,7 @@ from sonde.metrics.judged import (
     Ints,
     Judged,
     around,
+    by_subject,
     resampled_in,
     stream,
 )
@@ -80,17 +81,17 @@ def worst_best_mean(grid: Grid) -> tuple[Floats, Floats, Floats]:
     return worst, best, mean
 
 
-def one_word_rate(words: Floats | None, seed: int = 0, pair: Ints | None = None) -> Estimate:
+def one_word_rate(words: Floats | None, seed: int = 0, clusters: Ints | None = None) -> Estimate:
     """Share of answers that are exactly one word, given the number of words of each.
 
-    Answers whose words cannot be counted (nan) are left out. With `pair`, the pair each answer is
-    about, the interval is over pairs; else over answers.
+    Answers whose words cannot be counted (nan) are left out. `clusters`: which answers are
+    resampled together, such as those about one pair; without it each is resampled alone.
     """
     if words is None or np.isnan(words).all():
         return Estimate.not_measured()
     counted = ~np.isnan(words)
     values = (words[counted] == 1).astype(np.float64)
-    sample = Sample(values=values, clusters=None if pair is None else pair[counted])
+    sample = Sample(values=values, clusters=None if clusters is None else clusters[counted])
     return sample.estimate(sample.draws(seed))
 
 
@@ -110,7 +111,8 @@ class RelationSpread:
 
 def relation_spread(block: Block, draw: Draw, seed: int = 0) -> RelationSpread:
     """How far the number of right pairs of a relation moves."""
-    (sums,) = resampled_in(block.relation, [spread_columns(block, draw)], seed)
+    subjects = None if block.subjects is None else [block.subjects]
+    (sums,) = resampled_in(block.stream, [spread_columns(block, draw)], seed, subjects)
     return spread_of(block, draw, sums)
 
 
@@ -182,7 +184,10 @@ def manual_rank(grid: Grid, manual: Bools, seed: int = 0) -> Estimate:
     value = sum(_rank_sums(b.of_templates[None], manual[b.templates])[0] for b in mixed) / count
     draws = np.zeros(DRAWS)
     for block in mixed:
-        sums = resampled_sums(_filled(block), stream(seed, str(block.relation)))
+        columns = _filled(block)
+        if block.subjects is not None:
+            columns = by_subject(columns, block.subjects)
+        sums = resampled_sums(columns, stream(seed, block.stream))
         draws += _rank_sums(sums, manual[block.templates])
     draws /= count
     return around(float(value), draws - draws.mean() + value, n=count)
@@ -304,7 +309,7 @@ def names_help(judged: Judged, seed: int = 0) -> dict[str, Estimate]:
     """
     subject, object = {}, {}
     for part in judged.grid.parts():
-        own, name = part.grid, str(part.relation)
+        own, name = part.grid, part.grid.stream(0)
         if judged.gold_logprob is not None:
             subject[name] = _subject_names(own, judged.gold_logprob[part.rows])
         if judged.helped is not None and judged.compared is not None:
@@ -322,7 +327,7 @@ def _subject_names(grid: Grid, gold: Floats) -> Sample:
     first: Ints = np.repeat(starts, np.diff(np.append(starts, len(grid))))
     added = (grid.name > 0) & (grid.name[first] == 0)
     helped = gold[added] > gold[first][added]
-    return Sample(values=helped.astype(np.float64), clusters=grid.pair[added])
+    return Sample(values=helped.astype(np.float64), clusters=grid.clusters[added])
 
 
 def _object_names(grid: Grid, helped: Ints, compared: Ints) -> Sample:
@@ -330,4 +335,4 @@ def _object_names(grid: Grid, helped: Ints, compared: Ints) -> Sample:
     rows = np.repeat(np.arange(len(grid)), compared)
     before = np.cumsum(compared) - compared
     turn = np.arange(len(rows)) - before[rows]
-    return Sample(values=(turn < helped[rows]).astype(np.float64), clusters=grid.pair[rows])
+    return Sample(values=(turn < helped[rows]).astype(np.float64), clusters=grid.clusters[rows])

@@ -3,15 +3,16 @@ know what is asked. Knows numbers alone, no prompts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from sonde.core.reports import Estimate
 from sonde.core.threads import side_by_side
 from sonde.metrics.estimates import spread_of
-from sonde.metrics.judged import Bools, Floats, Grid, Ints, around, stream
+from sonde.metrics.judged import Bools, Floats, Grid, Ints, around, resampled_in, stream
 from sonde.stats.intervals import DRAWS, clustered_means, resampled_sums
 
 
@@ -64,13 +65,22 @@ class Cut:
         )
 
 
+class Strata(NamedTuple):
+    """The relation and the subject of each pair, by number, and the ids of the relations, which
+    name their random streams. Pairs are alone without subjects."""
+
+    relations: Ints
+    subjects: Ints | None
+    ids: Sequence[str]
+
+
 def calibration(
     confidence: Floats,
     right: Bools,
     pair: Ints,
     bins: int = 10,
     seed: int = 0,
-    relations: Ints | None = None,
+    strata: Strata | None = None,
 ) -> Calibration | None:
     """Compare confidence with accuracy over bins of equal size; None where nothing was measured.
 
@@ -79,12 +89,12 @@ def calibration(
     common accuracy, so that the order of the prompts cannot matter. Weighted by size, the gaps add
     up to mean confidence − accuracy.
 
-    Intervals are over pairs, all prompts of a pair together; within their relation, where
-    `relations` tells that of each pair. The bins stay as they were cut, and the interval of `ece`,
-    which resampling can only raise, is moved so that its mean is the value.
+    Intervals are over pairs, all prompts of a pair together; with `strata` over subjects within
+    relations. The bins stay as they were cut, and the interval of `ece`, which resampling can only
+    raise, is moved so that its mean is the value.
     """
     of = cut(confidence, right, pair, bins)
-    return None if of is None else of.calibration(_resampled_gaps(of, relations, seed))
+    return None if of is None else of.calibration(_resampled_gaps(of, strata, seed))
 
 
 def cut(confidence: Floats, right: Bools, pair: Ints, bins: int = 10) -> Cut | None:
@@ -121,18 +131,18 @@ def expected_calibration_error(confidence: Floats, right: Bools, bins: int = 10)
 
 
 def overconf_by(
-    groups: Ints, confidence: Floats, right: Bools, pair: Ints, floor: int = 1
+    groups: Ints, confidence: Floats, right: Bools, clusters: Ints, floor: int = 1
 ) -> list[tuple[int, Estimate, int]]:
     """Mean confidence − accuracy of each group of prompts: a template, a number of tokens.
 
     Gives the group, the estimate and the number of prompts, in order of the groups; those with
     fewer than `floor` prompts are left out, and so is nan confidence. There may be thousands of
-    groups, so the interval is Student's with the spread between pairs, not a bootstrap; of a single
-    pair it is all of -1..1.
+    groups, so the interval is Student's with the spread between clusters (pairs, or subjects), not
+    a bootstrap; of a single cluster it is all of -1..1.
     """
     kept = ~np.isnan(confidence)
     gap = (confidence - right)[kept]
-    found = zip(*clustered_means(gap, pair[kept], groups[kept]), strict=True)
+    found = zip(*clustered_means(gap, clusters[kept], groups[kept]), strict=True)
     return [
         (int(number), _within(float(mean), float(reach), int(n)), int(n))
         for number, mean, reach, n in found
@@ -146,7 +156,7 @@ def overconf_by_each(grid: Grid, sure: Floats, floor: int = 1) -> list[tuple[int
         (int(part.templates[template]), estimate, n)
         for part in grid.parts()
         for template, estimate, n in overconf_by(
-            part.grid.template, sure[part.rows], part.grid.right, part.grid.pair, floor
+            part.grid.template, sure[part.rows], part.grid.right, part.grid.clusters, floor
         )
     ]
     return sorted(found, key=lambda row: row[0])
@@ -181,18 +191,26 @@ def _evened(confidence: Floats, right: Bools) -> Floats:
     return np.repeat(np.add.reduceat(right, first, dtype=np.int64) / sizes, sizes)
 
 
-def _resampled_gaps(of: Cut, relations: Ints | None, seed: int) -> Floats:
+def in_size(drawn: Floats, prompts: float) -> Floats:
+    """Drawn sums of a relation's columns, of which the last counts prompts, scaled to its number of
+    prompts: relations are strata, and keep their sizes."""
+    return np.asarray(drawn * (prompts / drawn[:, -1:]))
+
+
+def _resampled_gaps(of: Cut, strata: Strata | None, seed: int) -> Floats:
     """Sums of the columns when pairs that were asked are resampled; [draws, bins + 1]."""
     asked = of.asked
-    values = of.columns[asked]
-    if relations is None:
-        return resampled_sums(values, stream(seed, "calibration"))
-    owners = relations[asked]
-    each = side_by_side(
-        lambda relation: resampled_sums(values[owners == relation], stream(seed, str(relation))),
-        np.unique(owners).tolist(),
-    )
-    return np.asarray(np.sum(each, axis=0))
+    if strata is None:
+        return resampled_sums(of.columns[asked], stream(seed, "calibration"))
+    owners = strata.relations[asked]
+
+    def draw(relation: int) -> Floats:
+        own = asked[owners == relation]
+        subjects = None if strata.subjects is None else [strata.subjects[own]]
+        (drawn,) = resampled_in(strata.ids[relation], [of.columns[own]], seed, subjects)
+        return in_size(drawn, of.columns[own, -1].sum())
+
+    return np.asarray(np.sum(side_by_side(draw, np.unique(owners).tolist()), axis=0))
 
 
 def _bin(confidence: Floats, judged: Floats) -> Bin:

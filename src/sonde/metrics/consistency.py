@@ -40,12 +40,11 @@ def consist_of_texts(
     """The same where answers match without being equal; `texts[a]` is what answer a says.
 
     `matches` must not depend on the order of the two; it need not be transitive. It is asked about
-    answers that differ; equal ones agree. The empty answer "" agrees with itself alone. Pairs are
-    resampled as they are, whatever their relation.
+    answers that differ; equal ones agree. The empty answer "" agrees with itself alone.
     """
-    pairs = len(grid.relations)
-    same, possible = matching_answers(texts, matches)(grid.pair, grid.answer, pairs)
-    return mean_over_pairs(_share(same, possible), np.zeros(pairs, dtype=np.int64), seed)
+    agreeing = matching_answers(texts, matches)
+    same, possible = agreeing(grid.pair, grid.answer, len(grid.relations))
+    return mean_over_pairs(_share(same, possible), grid, seed)
 
 
 def names_only(grid: Grid, agreeing: Agreeing | None = None) -> tuple[Floats, Floats, Floats]:

@@ -29,7 +29,9 @@ class Grid:
     one relation. name: which of the subject's names stands in it, 0 is the original. right: whether
     the answer is correct. answer: equal answers have equal numbers. confidence: of the answer, in
     0..1, nan where it was not measured. relations and template_relations: the relation of each
-    pair and of each template.
+    pair and of each template. subjects: the subject of each pair, by number; pairs with the same
+    number are resampled together. Without it each pair is resampled alone. ids: the ids of the
+    relations, which name their random streams; without them the numbers do.
     """
 
     pair: Ints
@@ -40,6 +42,8 @@ class Grid:
     confidence: Floats
     relations: Ints
     template_relations: Ints
+    subjects: Ints | None = None
+    ids: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         sizes = {len(getattr(self, f.name)) for f in fields(self)[:6]}
@@ -52,7 +56,16 @@ class Grid:
     def rows(self, chosen: Bools | Ints | slice) -> Grid:
         """The same grid with some of its rows."""
         columns = {f.name: getattr(self, f.name)[chosen] for f in fields(self)[:6]}
-        return Grid(**columns, relations=self.relations, template_relations=self.template_relations)
+        return replace(self, **columns)
+
+    def stream(self, relation: int) -> str:
+        """The name of a relation's random stream."""
+        return self.ids[relation] if self.ids else str(relation)
+
+    @property
+    def clusters(self) -> Ints:
+        """What each prompt is resampled with: its subject, or its pair if that is not known."""
+        return self.pair if self.subjects is None else self.subjects[self.pair]
 
     @cached_property
     def blocks(self) -> list[Block]:
@@ -78,6 +91,8 @@ class Grid:
                 template=template_places[own.template],
                 relations=np.zeros(len(pairs), dtype=np.int64),
                 template_relations=np.zeros(len(templates), dtype=np.int64),
+                subjects=None if self.subjects is None else self.subjects[pairs],
+                ids=(self.stream(relation),),
             )
             yield Part(relation=relation, pairs=pairs, templates=templates, rows=rows, grid=grid)
 
@@ -131,7 +146,8 @@ class Block:
     """One relation: `asked` and `right` count prompts, [pairs, templates].
 
     Every pair and every template in it was asked at least once; `pairs` and `templates` are their
-    numbers in the grid.
+    numbers in the grid. `subjects` of the pairs, as the grid has them; `stream` is the name of the
+    relation's random stream.
     """
 
     relation: int
@@ -139,6 +155,8 @@ class Block:
     templates: Ints
     asked: Ints
     right: Ints
+    subjects: Ints | None
+    stream: str
 
     @cached_property
     def rates(self) -> Floats:
@@ -180,6 +198,8 @@ def _block(part: Part) -> Block:
         templates=part.templates[columns],
         asked=asked[np.ix_(rows, columns)],
         right=right[np.ix_(rows, columns)],
+        subjects=None if part.grid.subjects is None else part.grid.subjects[rows],
+        stream=part.grid.stream(0),
     )
 
 

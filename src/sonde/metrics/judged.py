@@ -17,7 +17,7 @@ from sonde.core.columns import Given
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Fact, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
-from sonde.metrics.estimates import Resampled, samples_of
+from sonde.metrics.estimates import Resampled, Sample, samples_of
 from sonde.metrics.grid import Block as Block
 from sonde.metrics.grid import Bools as Bools
 from sonde.metrics.grid import Floats as Floats
@@ -29,17 +29,24 @@ if TYPE_CHECKING:
     from polars import DataFrame, Series
 
 
-def mean_over_pairs(
-    values: Floats, relations: Ints, seed: int, weights: Mapping[str, float] | None = None
-) -> Estimate:
+def mean_over_pairs(values: Floats, grid: Grid, seed: int) -> Estimate:
     """Mean of one value per pair; nan is left out and not counted.
 
-    The interval is the bootstrap over pairs within their relation; the relations stay. With
-    weights, by the number of the relation, it is the weighted mean of the relations' means.
+    The interval is the bootstrap over subjects within their relation; the relations stay.
     """
+    return Resampled(grid_samples(grid, values), seed).mean_over_facts()
+
+
+def grid_samples(grid: Grid, values: Floats, minus: Floats | None = None) -> dict[str, Sample]:
+    """One value per pair of a grid, less `minus`, by the relation's stream; nan is left out."""
     kept = ~np.isnan(values)
-    resampled = Resampled(samples_of(values[kept], relations[kept]), seed)
-    return resampled.weighted_mean(weights) if weights else resampled.mean_over_facts()
+    return samples_of(
+        values[kept],
+        grid.relations[kept],
+        None if minus is None else minus[kept],
+        clusters=None if grid.subjects is None else grid.subjects[kept],
+        ids=grid.ids or None,
+    )
 
 
 def around(value: float, draws: Floats, n: int) -> Estimate:
@@ -53,9 +60,30 @@ def stream(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng(draw_key(seed, name))
 
 
-def resampled_in(relation: int, columns: Sequence[Floats], seed: int) -> list[Floats]:
-    """Sums of columns [pairs, k] when pairs of a relation are drawn anew; [draws, k] each."""
-    return resampled_at_once(columns, lambda: stream(seed, str(relation)))
+def resampled_in(
+    name: str, columns: Sequence[Floats], seed: int, subjects: Sequence[Ints] | None = None
+) -> list[Floats]:
+    """Sums of columns [pairs, k] when pairs of a relation are drawn anew; [draws, k] each.
+
+    `subjects` of the pairs of each column: pairs of one subject are drawn together, and the sums
+    are scaled to the number of pairs, which differs between draws of subjects.
+    """
+    if subjects is None:
+        return resampled_at_once(columns, lambda: stream(seed, name))
+    counted = (np.column_stack([column, np.ones(len(column))]) for column in columns)
+    sums = [by_subject(column, of) for column, of in zip(counted, subjects, strict=True)]
+    drawn = resampled_at_once(sums, lambda: stream(seed, name))
+    return [
+        of[:, :-1] * (len(column) / of[:, -1:]) for of, column in zip(drawn, columns, strict=True)
+    ]
+
+
+def by_subject(columns: Floats, subjects: Ints) -> Floats:
+    """What each subject adds to the sums of columns [facts, k]; [subjects, k]."""
+    numbers, index = np.unique(subjects, return_inverse=True)
+    sums = np.zeros((len(numbers), columns.shape[1]))
+    np.add.at(sums, index, columns)
+    return sums
 
 
 AnswerKind = Literal["filled", "scored", "written"]
@@ -299,7 +327,10 @@ def judge_facts(
     names: list[list[list[str]]] = facts["object_names"].to_list()
     return Judged(
         grid=Grid(
-            **{name: columns[name] for name in ("pair", "template", "answer", "confidence")},
+            pair=columns["pair"],
+            template=columns["template"],
+            answer=columns["answer"],
+            confidence=columns["confidence"],
             name=np.zeros(len(columns["pair"]), dtype=np.int64),
             right=columns["rank"] == 1,
             relations=owners,

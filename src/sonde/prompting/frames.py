@@ -187,10 +187,9 @@ class Asked:
 
     @cached_property
     def subject(self) -> NDArray[np.int64]:
-        """Facts of one relation with the same number have the same subject."""
-        numbers: dict[tuple[str, str], int] = {}
-        keys = ((item.fact.relation, item.fact.subject.id) for item in self.items)
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+        """Facts of one relation with the same number have the same subject; in sorted order."""
+        keys = [f"{item.fact.relation}:{item.fact.subject.id}" for item in self.items]
+        return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
     def correct(self) -> list[frozenset[str]]:

@@ -29,12 +29,13 @@ TOGETHER = 2**17
 class Pair(NamedTuple):
     """A subject of a relation with every object that is correct for it.
 
-    `fact` is the id of the pair's first fact, by which its prompts are known. `names` of the
-    subject and of each of the `objects`, the usual one first. `majority`: whether the relation's
-    commonest object is correct.
+    `fact` is the id of the pair's first fact, by which its prompts are known. `subject` is the
+    subject's id, which pairs of different dates share. `names` of the subject and of each of the
+    `objects`, the usual one first. `majority`: whether the relation's commonest object is correct.
     """
 
     fact: str
+    subject: str
     names: tuple[str, ...]
     objects: tuple[tuple[str, ...], ...]
     majority: bool
@@ -50,8 +51,8 @@ def asked_pairs(dataset: Dataset, relation: str) -> Iterator[Pair]:
 
 
 def _pairs(frame: DataFrame) -> Iterator[Pair]:
-    for fact, names, objects, majority in frame.select(Pair._fields).iter_rows():
-        yield Pair(fact, tuple(names), tuple(map(tuple, objects)), majority)
+    for fact, subject, names, objects, majority in frame.select(Pair._fields).iter_rows():
+        yield Pair(fact, subject, tuple(names), tuple(map(tuple, objects)), majority)
 
 
 def pair_frames(dataset: Dataset, relations: Iterable[str]) -> Iterator[tuple[str, DataFrame]]:
@@ -96,7 +97,7 @@ def _together(dataset: Dataset, relations: Sequence[str]) -> Iterator[tuple[str,
         majority=usual.list.contains(col("relation").replace_strict(common)),
     )
     pairs = (
-        firsts.select("fact", "details", *PAIR)
+        firsts.select("fact", "details", *PAIR, subject="subject_id")
         .join(names, on=PAIR, how="left", maintain_order="left")
         .join(objects, on=PAIR, how="left", maintain_order="left")
         .with_columns(col("objects").fill_null([]), col("majority").fill_null(False))
@@ -105,7 +106,7 @@ def _together(dataset: Dataset, relations: Sequence[str]) -> Iterator[tuple[str,
     of_relation = pairs.partition_by("relation", as_dict=True)
     for relation in relations:
         frame = of_relation.get((relation,), pairs.clear())
-        yield relation, frame.select("fact", "names", "objects", "majority", "date", "details")
+        yield relation, frame.select(*Pair._fields, "date", "details")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,6 +118,15 @@ class AskedPairs:
     template_relations: NDArray[np.int64]
     pairs: tuple[Pair, ...]
     pair_relations: NDArray[np.int64]
+
+    @property
+    def subjects(self) -> NDArray[np.int64]:
+        """The number of each pair's subject, in sorted order."""
+        owners = self.pair_relations.tolist()
+        keys = [
+            f"{self.relations[r].id}:{p.subject}" for r, p in zip(owners, self.pairs, strict=True)
+        ]
+        return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
     @property
     def majority(self) -> NDArray[np.bool_]:

@@ -99,18 +99,20 @@ def shuffled(first: Floats, second: Floats, rng: np.random.Generator, draws: int
     """Permutation test of a difference between the means of two samples of different things.
 
     Values are dealt anew to the two, so many times; equal ones are dealt together, by how many of
-    them the first gets.
+    them the first gets. Instead of values they may be [things, 2]: the sum and the number of the
+    values of each thing, which are dealt together.
 
     >>> round(shuffled(np.array([1.0, 1, 1]), np.array([0.0, 0, 0]), np.random.default_rng(0)), 1)
     0.1
     """
-    values, counts = np.unique(np.concatenate([first, second]), return_counts=True)
+    if first.ndim == 1:
+        first, second = (np.column_stack([of, np.ones(len(of))]) for of in (first, second))
+    kinds, counts = np.unique(np.concatenate([first, second]), axis=0, return_counts=True)
     dealt = rng.multivariate_hypergeometric(counts, len(first), size=draws, method="marginals")
-    sums = dealt @ values
-    total, size = float(values @ counts), len(first) + len(second)
-    expected = total * len(first) / size
-    least = abs(float(first.sum()) - expected) - ROUNDING * max(1.0, abs(total))
-    return (1 + int((np.abs(sums - expected) >= least).sum())) / (1 + draws)
+    ours = np.vstack([first.sum(axis=0), dealt @ kinds])
+    theirs = counts @ kinds - ours
+    apart = np.abs(ours[:, 0] / ours[:, 1] - theirs[:, 0] / theirs[:, 1])
+    return (1 + int((apart[1:] >= apart[0] - ROUNDING).sum())) / (1 + draws)
 
 
 def _blocks(draws: int, width: int) -> list[int]:

@@ -19,7 +19,7 @@ from sonde.analysis.runs import Aligned, drawn_sums
 from sonde.core.reports import Estimate
 from sonde.metrics.accuracy import known, template_accuracies
 from sonde.metrics.estimates import Lead, lead
-from sonde.metrics.judged import Floats, Ints, around, stream
+from sonde.metrics.judged import Floats, Ints, around, by_subject, stream
 from sonde.stats.correlation import kendall_tau_b, ranks_by_row
 from sonde.stats.intervals import DRAWS, resampled_sums, wilson
 from sonde.stats.paired import sign_flip
@@ -110,25 +110,27 @@ def sharing(aligned: Aligned, seed: int = 0) -> Named:
     sharing: the share of what run a knows that run b knows too; n is what a knows. subsumption,
     η(a|b): the same in each relation, averaged over the relations in which a knows anything, whose
     number is n. known_alone: of what a run knows, what no other knows; known_in_one_run: of what
-    any run knows, what exactly one does. Intervals are over pairs, resampled within relations.
+    any run knows, what exactly one does. Intervals are over subjects, resampled within relations.
     """
-    relations, width = aligned.first.grid.relations, len(aligned.runs)
-    counts = _known_by_pair(aligned)
+    by, width = aligned.by_pair(seed), len(aligned.runs)
+    relations, counts = by.relation, _known_by_pair(aligned)
     pooled = np.zeros((1 + DRAWS, counts.shape[1]))
     total, measured = np.zeros((2, 1 + DRAWS, width, width))
     streams = [f"sharing:{r}" for r in range(len(aligned.first.relations))]
-    for sums in drawn_sums(counts, relations, streams, seed):
+    for sums in drawn_sums(counts, relations, streams, seed, by.subject):
         pooled += sums
         of_relation = _of_the_first(sums, width)
         total += np.nan_to_num(of_relation)
         measured += ~np.isnan(of_relation)
-    pairs = np.stack([(counts[relations == r] > 0).sum(axis=0) for r in range(len(streams))])
-    # a mean over relations of so many pairs each says as much as so many pairs together
-    spread = _ratio(np.ones(pairs.shape), pairs, missing=0.0).sum(axis=0)
+    owners = relations[np.unique(by.subject, return_index=True)[1]]
+    known_of = by_subject(counts, by.subject) > 0
+    subjects = np.stack([known_of[owners == r].sum(axis=0) for r in range(len(streams))])
+    # a mean over relations of so many subjects each says as much as so many subjects together
+    spread = _ratio(np.ones(subjects.shape), subjects, missing=0.0).sum(axis=0)
     rates, means = _of_the_first(pooled, width), _ratio(total, measured)
 
     def share(rows: Floats, whole: int, itself: bool = False) -> Drawn:
-        n, trials = int(pooled[0, whole]), int(pairs[:, whole].sum())
+        n, trials = int(pooled[0, whole]), int(subjects[:, whole].sum())
         return _share(rows, n, trials, itself)
 
     shared, eta = {}, {}

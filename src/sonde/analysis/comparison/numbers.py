@@ -11,13 +11,23 @@ from functools import partial
 import numpy as np
 
 from sonde.analysis.comparison.couples import TemplateOrder, correlation, groups_of, sharing
-from sonde.analysis.runs import UNKNOWN, Aligned, Kin, Lineage, Reading, smallest_and_largest, tuned
+from sonde.analysis.runs import (
+    UNKNOWN,
+    Aligned,
+    Kin,
+    Lineage,
+    Reading,
+    smallest_and_largest,
+    subjects_of,
+    tuned,
+    with_subjects,
+)
 from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.metrics.accuracy import names_help, one_word_rate
 from sonde.metrics.calibration import Bin, overconf_by_template
 from sonde.metrics.consistency import consist_of_texts, matching_answers
 from sonde.metrics.estimates import Lead, Resampled, lead
-from sonde.metrics.judged import Floats, Judged, around, stream
+from sonde.metrics.judged import Floats, Judged, around, by_subject, stream
 from sonde.reporting.build.multi_prompt.numbers import (
     ABOVE,
     MAJORITY,
@@ -93,11 +103,12 @@ def compare(aligned: Aligned, reading: Reading) -> Comparison:
     sizes, fine_tuned, templates = smallest_and_largest(runs), tuned(runs), TemplateOrder(aligned)
     estimates = dict(accuracies(aligned, seed))
     bins: dict[str, Sequence[Bin]] = {}
+    subjects = subjects_of(aligned.runs[0])
     for run in aligned.runs:
-        numbers, bins[run.name] = numbers_of(run.judged, reading)
+        numbers, bins[run.name] = numbers_of(with_subjects(run.judged, subjects), reading)
         estimates |= {f"{id}.run.{run.name}": estimate for id, estimate in numbers.items()}
     for run in runs if any(aligned.left_out.values()) else ():
-        numbers, _ = numbers_of(run.judged, reading)
+        numbers, _ = numbers_of(with_subjects(run.judged, subjects_of(run) or subjects), reading)
         estimates |= {f"own.{id}.run.{run.name}": estimate for id, estimate in numbers.items()}
     return Comparison(
         aligned=aligned,
@@ -127,7 +138,7 @@ def accuracies(aligned: Aligned, seed: int = 0) -> Named:
     """Of a pair the share of its prompts that are right, averaged over pairs, by run and relation.
 
     A run's mean is over relations, each counting the same, with the standard deviation between
-    them; that of a relation is over runs. Intervals are over pairs within relations.
+    them; that of a relation is over runs. Intervals are over subjects within relations.
     """
     by_pair, shares = aligned.by_pair(seed), aligned.shares()
     for name, of_pairs in zip(aligned.names, shares, strict=True):
@@ -185,7 +196,7 @@ def numbers_of(judged: Judged, reading: Reading) -> tuple[dict[str, Estimate], S
     ids = (*(metric.id for metric in UNCONTROLLED), *further)
     return {
         **{id: measured.overall.get(id, missing) for id in ids},
-        ONE_WORD.id: one_word_rate(judged.words, seed, grid.pair),
+        ONE_WORD.id: one_word_rate(judged.words, seed, grid.clusters),
         **names_help(judged, seed),
         **manual_ranks(grid, judged.templates, seed),
         **overconf_by_template(grid, judged.sure, reading.floor, seed),
@@ -221,12 +232,16 @@ def run_order(lineages: Sequence[Lineage], accuracies: Sequence[float]) -> tuple
 def leading_relation(of: Comparison, *, lowest: bool = False) -> Lead | None:
     """The relation known best over all runs, or least; each has facts of its own, so that nothing
     is paired."""
-    together, owners = np.mean(of.aligned.shares(), axis=0), of.aligned.first.grid.relations
-    values = {r.id: together[owners == i] for i, r in enumerate(of.aligned.first.relations)}
+    together, by = np.mean(of.aligned.shares(), axis=0), of.aligned.by_pair(of.reading.seed)
+    values = {id: together[by.relation == i] for i, id in enumerate(by.ids)}
+    sums = {
+        id: by_subject(np.column_stack([own, np.ones(len(own))]), by.subject[by.relation == i])
+        for i, (id, own) in enumerate(values.items())
+    }
 
     def test(one: str, other: str) -> float:
         rng = stream(of.reading.seed, f"relations:{one}:{other}")
-        return shuffled(values[one], values[other], rng, DRAWS)
+        return shuffled(sums[one], sums[other], rng, DRAWS)
 
     means = {id: float(of_relation.mean()) for id, of_relation in values.items()}
     return lead(means, test, lowest=lowest)

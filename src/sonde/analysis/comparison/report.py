@@ -181,8 +181,8 @@ def _notes(aligned: Aligned) -> Iterator[str]:
         )
     yield (
         "A pair is known under a template if it is answered right under some name of the subject. "
-        "Intervals are 95 %: a bootstrap over pairs within relations; for τ-b over relations, for "
-        "mean and stdev of templates over these, for Pearson's r over relations."
+        "Intervals are 95 %: a bootstrap over subjects within relations; for τ-b over relations, "
+        "for mean and stdev of templates over these, for Pearson's r over relations."
     )
 
 

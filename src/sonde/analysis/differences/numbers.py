@@ -22,6 +22,7 @@ from sonde.core.fact_frames import APART
 from sonde.core.reports import Estimate, Estimates, Metric
 from sonde.core.words import told_apart
 from sonde.metrics.accuracy import right_shares
+from sonde.metrics.calibration import in_size
 from sonde.metrics.consistency import agreement, matching_answers
 from sonde.metrics.estimates import ByFact, Resampled, hold_together, p_value
 from sonde.metrics.judged import Bools, Floats, Grid, Judged, around
@@ -143,9 +144,7 @@ class Differences:
     @cached_property
     def by_fact(self) -> ByFact:
         """The facts by relation; those of one subject belong together."""
-        facts = self.aligned.runs[0].facts
-        clusters = None if facts is None else dict(facts.select("fact", "cluster").iter_rows())
-        return self.aligned.by_pair(self.seed, clusters)
+        return self.aligned.by_pair(self.seed)
 
     @cached_property
     def shares(self) -> dict[str, Floats]:
@@ -274,10 +273,8 @@ class Differences:
         if not columns[:, [1, 3]].sum(axis=0).all():
             return Estimate.not_measured()
         of = self.by_fact
-        drawn = drawn_sums(columns, of.relation, of.ids, self.seed, of.subject)
-        gap, sure, less, beside = sum(drawn).T  # type: ignore[union-attr]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            rows = gap / sure - less / beside
+        drawn = [*drawn_sums(columns, of.relation, of.ids, self.seed, of.subject)]
+        rows = _mean_gap([sums[:, :2] for sums in drawn]) - _mean_gap([s[:, 2:] for s in drawn])
         kept = rows[1:][np.isfinite(rows[1:])]
         return around(float(rows[0]), kept, n=int(columns[:, 1].sum()))
 
@@ -312,6 +309,15 @@ def _agreement(judged: Judged) -> Floats:
     """How often two prompts of each pair get the same answer."""
     matches = judged.matches
     return agreement(judged.grid, matches and matching_answers(judged.answers, matches))
+
+
+def _mean_gap(relations: Sequence[Floats]) -> Floats:
+    """The mean gap over all prompts, as it is and in every draw; from each relation's sum of gaps
+    and number of prompts, [1 + draws, 2]. Relations keep their sizes, as they do for accuracy."""
+    having = [sums for sums in relations if sums[0, 1]]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = [in_size(sums, sums[0, 1])[:, 0] for sums in having]
+    return np.asarray(np.sum(scaled, axis=0) / sum(sums[0, 1] for sums in having))
 
 
 def _gaps(grid: Grid) -> tuple[Floats, Floats]:

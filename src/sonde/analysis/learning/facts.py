@@ -145,10 +145,10 @@ class Learning:
 
 def by_fact(frame: DataFrame, seed: int) -> ByFact:
     """The facts of a frame by relation and subject, for means with intervals."""
-    relations, subjects = dict[str, int](), dict[str, int]()
+    relations, subjects = dict[str, int](), frame["subject_id"].rank("dense").to_numpy()
     return ByFact(
         relation=np.array([relations.setdefault(r, len(relations)) for r in frame["relation"]]),
-        subject=np.array([subjects.setdefault(s, len(subjects)) for s in frame["subject_id"]]),
+        subject=subjects.astype(np.int64),
         ids=tuple(relations),
         seed=seed,
     )

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from sonde.analysis.runs import Compared, by_subject, drawn_sums
+from sonde.analysis.runs import Compared, drawn_sums
 from sonde.core.errors import UsageError
 from sonde.core.facts import Relation
 from sonde.core.reports import FLAT, Estimate
 from sonde.metrics.distance import PULLED, SOLID, Monitored, combined, over_prompts
-from sonde.metrics.judged import Floats, Ints, stream
+from sonde.metrics.judged import Floats, Ints, by_subject, stream
 from sonde.stats.intervals import percentile_interval, unvaried_difference, wilson
 from sonde.stats.paired import swapped
 

@@ -99,6 +99,8 @@ def _outcomes(
         confidence=confidence,
         relations=known.pair_relations,
         template_relations=known.template_relations,
+        subjects=known.subjects,
+        ids=tuple(relation.id for relation in known.relations),
     )
     judged = Judged(
         grid=grid,

@@ -394,7 +394,7 @@ def _notes(filled: bool, outcomes: Outcomes) -> tuple[str, ...]:
         way,
         "Any name of any correct object counts as right. Ties count as wrong.",
         *bias,
-        "Intervals are 95 %: a bootstrap over pairs within relations; for the bias level "
+        "Intervals are 95 %: a bootstrap over subjects within relations; for the bias level "
         "over templates. A closed form has no sampling error and so no interval."
         " Nor has a number of which nothing varies, unless it is a share.",
     )

@@ -145,6 +145,8 @@ def _judged(
             confidence=np.array(shares, dtype=np.float64),
             relations=known.pair_relations,
             template_relations=known.template_relations,
+            subjects=known.subjects,
+            ids=tuple(relation.id for relation in known.relations),
         ),
         relations=known.relations,
         pairs=tuple(pair.fact for pair in known.pairs),

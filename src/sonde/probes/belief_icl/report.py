@@ -14,6 +14,7 @@ from sonde.core.reports import Curves, Estimate, Estimates, Metric, Report, Tabl
 from sonde.metrics.abstention import ABSTENTION
 from sonde.metrics.accuracy import one_word_rate
 from sonde.metrics.calibration import (
+    Strata,
     calibration,
     overconf_by,
     overconf_by_each,
@@ -96,7 +97,7 @@ def build_report(
     estimates = {
         **shared.estimates,
         **silent.estimates,
-        ONE_WORD.id: one_word_rate(judged.words, seed, judged.grid.pair),
+        ONE_WORD.id: one_word_rate(judged.words, seed, judged.grid.clusters),
         **_by_length(outcomes, seed),
         **overconf_by_template(judged.grid, judged.sure, floor, seed),
     }
@@ -154,9 +155,11 @@ def _by_length(outcomes: Outcomes, seed: int) -> dict[str, Estimate]:
     short = prompts["tokens"].is_between(1, LONGEST).to_numpy()
     tokens, likely = (prompts[name].to_numpy()[short] for name in ("tokens", "likely"))
     right, pair = grid.right[short], grid.pair[short]
-    by_tokens = {length: value for length, value, _ in overconf_by(tokens, likely, right, pair)}
-    pooled = calibration(likely, right, pair, seed=seed)
-    share = Sample(values=short.astype(np.float64), clusters=grid.pair)
+    clusters = grid.clusters[short]
+    by_tokens = {length: value for length, value, _ in overconf_by(tokens, likely, right, clusters)}
+    strata = Strata(grid.relations, grid.subjects, grid.ids)
+    pooled = calibration(likely, right, pair, seed=seed, strata=strata)
+    share = Sample(values=short.astype(np.float64), clusters=grid.clusters)
     missing = Estimate.not_measured()
     lengths = [by_tokens.get(length, missing) for length in range(1, LONGEST + 1)]
     values = (*lengths, pooled.overconf if pooled else missing)

@@ -202,14 +202,14 @@ class Asked:
         """A row for each fact that is asked about.
 
         `pair`, its number; `relation` and `fact`, ids; `owner`, the number of the relation; the
-        `name` of its subject, and `subject`, a number; its `object`; how many options are
-        `offered`, and `control`, whether the commonest of them is right.
+        `name` of its subject, and `subject`, its number in sorted order; its `object`; how many
+        options are `offered`, and `control`, whether the commonest of them is right.
         """
-        from polars import DataFrame
+        from polars import DataFrame, Series, String
 
         owners = {relation.id: number for number, relation in enumerate(self.relations)}
-        facts, subjects = [item.fact for item in self.items], dict[tuple[str, str], int]()
-        keys = [(fact.relation, fact.subject.id) for fact in facts]
+        facts = [item.fact for item in self.items]
+        subjects = [f"{fact.relation}:{fact.subject.id}" for fact in facts]
         return DataFrame(
             {
                 "pair": range(len(facts)),
@@ -217,7 +217,7 @@ class Asked:
                 "fact": [fact.id for fact in facts],
                 "owner": [owners[fact.relation] for fact in facts],
                 "name": [fact.subject.name for fact in facts],
-                "subject": [subjects.setdefault(key, len(subjects)) for key in keys],
+                "subject": Series(subjects, dtype=String).rank("dense"),
                 "object": [item.gold for item in self.items],
                 "offered": [len(item.options) for item in self.items],
                 "control": [self._commonest(item) == item.gold for item in self.items],

@@ -20,7 +20,7 @@ from sonde.core.reports import (
 )
 from sonde.core.words import against_control, counted, trust
 from sonde.metrics.accuracy import accuracy_at_over
-from sonde.metrics.calibration import Bin, calibration
+from sonde.metrics.calibration import Bin, Strata, calibration
 from sonde.metrics.estimates import FACTS, RELATIONS, spread_of
 from sonde.probes.lke.asking import Asked
 from sonde.probes.lke.choices import Choices
@@ -129,7 +129,9 @@ def _measure(choices: Choices, reading: Reading) -> tuple[Bin, ...]:
         values = (estimates[BY_SEED.of(s=s).at(over)].value for s in reading.seeds)
         estimates[OVER_SEEDS.at(over)] = spread_of([v for v in values if v is not None])
     confidence, right, pair = (frame[n].to_numpy() for n in ("confidence", "right", "pair"))
-    calibrated = calibration(confidence, right, pair, seed=each.by.seed)
+    facts, ids = choices.asked.facts, [relation.id for relation in choices.asked.relations]
+    strata = Strata(facts["owner"].to_numpy(), facts["subject"].to_numpy(), ids)
+    calibrated = calibration(confidence, right, pair, seed=each.by.seed, strata=strata)
     unknown = Estimate.not_measured()
     estimates[OVERCONF.at()] = calibrated.overconf if calibrated else unknown
     estimates[ECE.at()] = calibrated.ece if calibrated else unknown

@@ -142,10 +142,9 @@ class Outcomes:
 
     @cached_property
     def subject(self) -> Ints:
-        """Facts of one relation with the same number have the same subject."""
-        numbers: dict[tuple[str, str], int] = {}
-        keys = ((fact.relation, fact.subject.id) for fact in self.facts)
-        return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+        """Facts of one relation with the same number have the same subject; in sorted order."""
+        keys = [f"{fact.relation}:{fact.subject.id}" for fact in self.facts]
+        return np.unique(keys, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
     def objects(self) -> Ints:

@@ -28,7 +28,7 @@ from sonde.metrics.accuracy import (
     worst_best_mean,
 )
 from sonde.metrics.accuracy import fluctuation as fluctuates
-from sonde.metrics.calibration import Bin, Calibration, Cut, cut
+from sonde.metrics.calibration import Bin, Calibration, Cut, cut, in_size
 from sonde.metrics.consistency import (
     Agreeing,
     agreement,
@@ -37,8 +37,8 @@ from sonde.metrics.consistency import (
     templates_only,
     within_groups,
 )
-from sonde.metrics.estimates import Sample, resampled_together, samples_of
-from sonde.metrics.judged import Block, Bools, Floats, Grid, resampled_in
+from sonde.metrics.estimates import resampled_together
+from sonde.metrics.judged import Block, Bools, Floats, Grid, grid_samples, resampled_in
 
 Draw = Literal["relation", "pair"]
 DRAWN: Mapping[Draw, str] = {"relation": "a template per relation", "pair": "a prompt per pair"}
@@ -264,17 +264,17 @@ def _means(
     seed: int,
 ) -> tuple[Named, dict[int, Named]]:
     """What is a mean over pairs, of all and of each relation."""
-    samples = {id: _samples(grid, values) for id, values in columns.items()}
+    samples = {id: grid_samples(grid, values) for id, values in columns.items()}
     if majority is not None:
         control = np.where(np.isnan(columns[ACC.id]), np.nan, majority)
-        samples[MAJORITY.id] = _samples(grid, control)
-        samples[ABOVE.id] = _samples(grid, columns[ACC.id], control)
+        samples[MAJORITY.id] = grid_samples(grid, control)
+        samples[ABOVE.id] = grid_samples(grid, columns[ACC.id], control)
     resampled = resampled_together(samples, seed)
     overall = {id: of.mean_over_facts() for id, of in resampled.items()}
-    weights = {str(block.relation): float(len(block.templates)) for block in made}
+    weights = {block.stream: float(len(block.templates)) for block in made}
     overall[MEAN.id] = resampled[MEAN.id].weighted_mean(weights)
     relations = {
-        block.relation: {id: of.relation(str(block.relation)) for id, of in resampled.items()}
+        block.relation: {id: of.relation(block.stream) for id, of in resampled.items()}
         for block in made
     }
     return overall, relations
@@ -287,12 +287,6 @@ def _columns(grid: Grid) -> Iterator[tuple[str, Floats]]:
     reached = zip(COVERAGE, (shares, *covered(grid)), strict=True)
     for metric, values in ((ACC, shares), *templates, (CONSIST, agreement(grid)), *reached):
         yield metric.id, values
-
-
-def _samples(grid: Grid, values: Floats, minus: Floats | None = None) -> dict[str, Sample]:
-    kept = ~np.isnan(values)
-    control = None if minus is None else minus[kept]
-    return samples_of(values[kept], grid.relations[kept], control)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -309,10 +303,13 @@ def _moved(block: Block, grid: Grid, whole: Cut | None, draws: int, seed: int) -
     """Resample a relation; `grid` has its prompts alone, `whole` the bins of all."""
     first = block.pairs[0]  # pairs are counted from the relation's first, or columns are long
     own = cut(grid.confidence, grid.right, grid.pair - first)
-    columns = [spread_columns(block, draw) for draw in DRAWN]
+    columns, pairs = [spread_columns(block, draw) for draw in DRAWN], [block.pairs] * len(DRAWN)
     if own is not None and whole is not None:
-        columns += [own.columns[own.asked], whole.columns[own.asked + first]]
-    sums = resampled_in(block.relation, columns, seed)
+        asked = own.asked + first
+        columns += [own.columns[own.asked], whole.columns[asked]]
+        pairs += [asked, asked]
+    subjects = None if grid.subjects is None else [grid.subjects[of] for of in pairs]
+    sums = resampled_in(block.stream, columns, seed, subjects)
     spreads = {draw: spread_of(block, draw, sums[i]) for i, draw in enumerate(DRAWN)}
     named: Named = {}
     for draw, spread in spreads.items():
@@ -320,7 +317,7 @@ def _moved(block: Block, grid: Grid, whole: Cut | None, draws: int, seed: int) -
     if own is None:
         return Moved(named=named, spreads=spreads, gaps=None)
     named |= _calibrated(own.calibration(sums[-2]))
-    return Moved(named=named, spreads=spreads, gaps=sums[-1])
+    return Moved(named=named, spreads=spreads, gaps=in_size(sums[-1], own.prompts))
 
 
 def _together(
