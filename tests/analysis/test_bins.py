@@ -160,4 +160,4 @@ def test_what_rises_between_relations_may_fall_within_them(tmp_path: Path) -> No
     )
     (told,) = [s for s in run.report().findings if "popularity" in s]
     assert told.startswith("Accuracy rises with popularity, but falls within relations: ")
-    assert told.endswith("(corrected for 2 trends).")
+    assert told.endswith("(corrected for 2 trends, unlike the interval).")

@@ -16,7 +16,7 @@ from sonde.analysis.differences.report import cares, verdict
 from sonde.analysis.joins import align
 from sonde.analysis.runs import Compared, Made
 from sonde.core.reports import Estimate
-from sonde.core.words import told_apart
+from sonde.core.words import by_test, told_apart
 from sonde.metrics.estimates import hold_together
 from tests.analysis.world import asked, changed, report_of, run, several, table
 from tests.worlds import dataset_of, entity, fact, relation
@@ -113,12 +113,13 @@ def test_intervals_of_several_runs_are_wider_than_those_of_two() -> None:
 
 @given(st.lists(st.tuples(st.floats(-0.9, 0.9), st.floats(0.01, 0.3), st.floats(0, 1))))
 def test_what_holds_together_is_never_surer_than_alone(rows: list[tuple[float, ...]]) -> None:
-    alone = [Estimate(value=v, low=v - w, high=v + w, n=9, p=p) for v, w, p in rows]
+    alone = [by_test(Estimate(value=v, low=v - w, high=v + w, n=9), p) for v, w, p in rows]
     for one, wide in zip(alone, hold_together(alone), strict=True):
         low, high = max(one.low or 0, -1), min(one.high or 0, 1)
         assert (wide.low or 0) <= low and (wide.high or 0) >= high
         assert (wide.p or 0) >= (one.p or 0)
         assert told_apart(one) or not told_apart(wide)
+        assert by_test(wide) == wide
         if (wide.p or 0) >= 0.05:
             assert (wide.low or 0) <= 0 <= (wide.high or 0)
 

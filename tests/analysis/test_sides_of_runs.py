@@ -293,7 +293,7 @@ def test_the_first_number_is_drawn_against_size_in_each_relation(
 
 def test_a_difference_that_a_probe_tests_keeps_its_interval(analysed: Analysed) -> None:
     report, _ = analysed("framing")
-    [told] = [table for table in report.tables if table.id == "interference"]
-    moved = [cell for row in told.rows if row[0] == "moved" for cell in row[2:]]
+    [told] = [table for table in report.tables if table.id == "interference-points"]
+    moved = [cell for row in told.rows for cell in row[1:]]
     assert len(moved) == 6
     assert all(isinstance(cell, Estimate) and cell.low is not None for cell in moved)

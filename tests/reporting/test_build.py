@@ -161,13 +161,25 @@ def test_what_has_nothing_to_show_is_left_out() -> None:
     assert shown(*["", "said"]) == ("said",)
 
 
-def test_relations_that_are_not_above_the_control_are_named() -> None:
+def test_relations_above_and_below_the_baseline_and_neither_are_named_apart() -> None:
     assert above_on_relations(ESTIMATES, RIGHT, TWO).endswith("on every relation.")
-    level = ESTIMATES | {"right.relation.B": told(0.0)}
-    assert above_on_relations(level, RIGHT, TWO).endswith(
-        "1 of 2 relations. It is not on: B second."
+    first = "The model beats the majority baseline on 1 of 2 relations."
+    level, below = (ESTIMATES | {"right.relation.B": told(v)} for v in (0.0, -0.417))
+    assert above_on_relations(level, RIGHT, TWO) == (
+        f"{first} No significant difference: B second."
+    )
+    assert above_on_relations(below, RIGHT, TWO) == f"{first} Below the baseline: B second."
+    both = below | {"right.relation.A": told(0.0)}
+    assert above_on_relations(both, RIGHT, TWO).endswith(
+        "0 of 2 relations. No significant difference: A first. Below the baseline: B second."
     )
     assert above_on_relations(dict.fromkeys(ESTIMATES, NONE), RIGHT, TWO) == ""
+
+
+def test_a_difference_to_the_control_is_in_points_everywhere() -> None:
+    majority, above = RIGHT.controlled()
+    assert (majority.unit, above.unit) == ("percent", "points")
+    assert Metric("mrr", "MRR", "number").controlled()[1].unit == "number"
 
 
 @pytest.mark.parametrize(

@@ -10,21 +10,16 @@ from dataclasses import dataclass, replace
 
 from sonde.analysis.runs import Aligned, with_counts
 from sonde.core.reports import Estimate, Estimates, Headline, Metric, Table
-from sonde.core.words import above_zero, clearly, shown_p
+from sonde.core.words import above_zero, by_test, in_points, shown_p, sided
 from sonde.metrics.estimates import RELATIONS, Sample, p_value
 from sonde.reporting.build.tables import Field, across, side_by_side
 
 TWO_SIDED = "paired test, two-sided"
 
-ACCURACY, OF_CONTROL, ABOVE, P = (
-    Metric(f"controls.{id}", label, "percent", sentence)
-    for id, label, sentence in (
-        ("accuracy", "model", "share of prompts right, over relations"),
-        ("{name}.accuracy", "control", "the same of the control"),
-        ("{name}.above", "above", "the difference, paired by fact"),
-        ("{name}.p_value", "p", "paired test of the difference, two-sided"),
-    )
-)
+ACCURACY = Metric("controls.accuracy", "model", "percent", "share of prompts right, over relations")
+OF_CONTROL = Metric("controls.{name}.accuracy", "control", "percent", "the same of the control")
+ABOVE = Metric("controls.{name}.above", "above", "points", "the difference, paired by fact")
+P = Metric("controls.{name}.p_value", "p", "percent", "paired test of the difference, two-sided")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +44,10 @@ def paired(aligned: Aligned, subjects: Mapping[str, str], seed: int) -> Beside:
     for name, control in zip(names, controls, strict=True):
         above, p = ABOVE.of(name=name).id, P.of(name=name).id
         estimates |= by_pair.estimates(OF_CONTROL.of(name=name).id, control)
-        estimates |= by_pair.estimates(above, model, control)
         estimates |= _tested(p, by_pair.resampled(model, control).samples, seed)
+        for name_above, difference in by_pair.estimates(above, model, control).items():
+            tested = estimates[f"{p}{name_above.removeprefix(above)}"].value
+            estimates[name_above] = by_test(difference, tested)
     return Beside(
         estimates=estimates,
         tables=(_summary(names, by_pair.ids, estimates), _by_relation(aligned, estimates)),
@@ -114,7 +111,7 @@ def _summary(names: Sequence[str], relations: Sequence[str], estimates: Estimate
         [
             *(ACCURACY, OF_CONTROL, ABOVE),
             Field(P.label, lambda name: shown_p(look(name, P).value), help=P.sentence),
-            Field("relations", clear, help="on which the model is clearly above the control"),
+            Field("relations", clear, help="on which the model beats the control"),
         ],
         look,
         head="control",
@@ -149,7 +146,7 @@ def _by_relation(aligned: Aligned, estimates: Estimates) -> Table:
     def tested(name: str) -> list[Field[str]]:
         return [
             Field(
-                f"above {name}", lambda id: of(id, ABOVE, name), "percent", "paired by fact", True
+                f"above {name}", lambda id: of(id, ABOVE, name), "points", "paired by fact", True
             ),
             Field(
                 f"p, {name}", lambda id: shown_p(of(id, P, name).value), help=TWO_SIDED, detail=True
@@ -176,11 +173,13 @@ def _by_relation(aligned: Aligned, estimates: Estimates) -> Table:
 
 
 def against(difference: Estimate, p: Estimate, other: str) -> str:
-    """Where a difference stands, in words: clearly above another, with its interval and its p."""
-    bare = replace(difference, p=None)  # its test is told at the end
-    standing = clearly(bare, "above", "below", "not distinguishable from", p.value)
-    word, _, rest = standing.partition(" (")
-    return f"{word} {other} ({rest.rstrip(')')}; p {shown_p(p.value)})."
+    """A difference in words: clearly above another, with its interval and its p."""
+    if difference.value is None:
+        return f"not compared with {other} (not measured)."
+    difference = by_test(difference, p.value)
+    word = sided(difference, "above", "below", "not distinguishable from")
+    said = in_points(difference).replace(" (", ", ").rstrip(")")
+    return f"{word} {other} ({said}; p {shown_p(p.value)})."
 
 
 def _finding(name: str, estimates: Estimates) -> str:

@@ -86,10 +86,11 @@ class Metric:
         >>> [metric.id for metric in Metric("mrr", "MRR").controlled()]
         ['control.majority.mrr', 'above_control.mrr']
         """
+        unit: Unit = "points" if self.unit == "percent" else self.unit
         of_control, less = f"{self.label} of {how}", f"minus the majority control's, {paired}"
         return (
             Metric(f"control.majority.{self.id}", "majority", self.unit, of_control, better=""),
-            Metric(f"above_control.{self.id}", "above", self.unit, f"{self.label} {less}"),
+            Metric(f"above_control.{self.id}", "above", unit, f"{self.label} {less}"),
         )
 
     @property

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from sonde.core.reports import Estimate
 
@@ -61,20 +62,13 @@ def in_points(difference: Estimate) -> str:
 
     >>> in_points(Estimate(value=0.1, low=0.05, high=0.15, n=9))
     '+10.0 points (+5.0 to +15.0)'
-
-    An interval of few facts may leave out 0 where a test does not tell the difference from none.
-
-    >>> in_points(Estimate(value=0.1, low=0.05, high=0.15, n=9, p=0.066))
-    '+10.0 points (+5.0 to +15.0, but p = 0.066)'
     """
     if difference.value is None:
         return "not measured"
     if difference.low is None or difference.high is None:
         return f"{points(difference.value)} points"
-    low, high, p = points(difference.low), points(difference.high), difference.p
-    beside = difference.low > 0 or difference.high < 0
-    test = f", but p = {p:.3f}" if beside and p is not None and p >= LEVEL else ""
-    ends = f" ({low} to {high}{test})" if low != high else ""
+    low, high = points(difference.low), points(difference.high)
+    ends = f" ({low} to {high})" if low != high else ""
     return f"{points(difference.value)} points{ends}"
 
 
@@ -108,7 +102,7 @@ def shown_p(p: float | None) -> str:
 def sided(
     difference: Estimate, above: str, below: str, neither: str, p: float | None = None
 ) -> str:
-    """The word for a difference: above or below 0 as a whole interval, or neither.
+    """The word for a difference: clearly above or below 0, or neither.
 
     >>> sided(Estimate(value=0.1, low=0.05, high=0.15, n=9), "above", "below", "like")
     'clearly above'
@@ -119,13 +113,35 @@ def sided(
 
 
 def told_apart(difference: Estimate, p: float | None = None) -> bool:
-    """Whether a difference is told from none: by its interval, and by a test where there is one.
+    """Whether a difference is significant: its test decides, or its interval if it has no test.
 
-    That is the difference's own unless another p is given, such as one corrected for many looks.
+    The test is the difference's own unless another p is given, such as one corrected for many
+    comparisons.
     """
     low, high, p = difference.low, difference.high, difference.p if p is None else p
-    apart = low is not None and high is not None and (low > 0 or high < 0)
-    return apart and (p is None or p < LEVEL)
+    if low is None or high is None:
+        return False
+    return low > 0 or high < 0 if p is None else p < LEVEL
+
+
+def by_test(difference: Estimate, p: float | None = None) -> Estimate:
+    """A difference whose interval agrees with its test, so that both give one verdict.
+
+    The interval is extended to 0 where p is 0.05 or larger, and cut at 0 where p is smaller.
+
+    >>> by_test(Estimate(value=0.1, low=0.05, high=0.15, n=9), 0.066).ends
+    (0.0, 0.15)
+    >>> by_test(Estimate(value=0.1, low=-0.05, high=0.15, n=9), 0.03).ends
+    (0.0, 0.15)
+    """
+    p = difference.p if p is None else p
+    value, low, high = difference.value, difference.low, difference.high
+    if p is None or value is None or low is None or high is None:
+        return replace(difference, p=p)
+    if p >= LEVEL:
+        return replace(difference, p=p, low=min(low, 0.0), high=max(high, 0.0))
+    low, high = max(low, 0.0) if value > 0 else low, min(high, 0.0) if value < 0 else high
+    return replace(difference, p=p, low=low, high=high)
 
 
 def above_zero(difference: Estimate, p: float | None = None) -> bool:
@@ -143,7 +159,8 @@ def clearly(
     """
     if difference.value is None:
         return "not measured"
-    word = sided(difference, above, below, neither, p)
+    difference = by_test(difference, p)
+    word = sided(difference, above, below, neither)
     return f"{word} ({in_points(difference).replace(' (', ', ').rstrip(')')})"
 
 

@@ -13,7 +13,7 @@ from sonde.core.facts import Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import FLAT, Estimate
 from sonde.core.threads import side_by_side
-from sonde.core.words import LEVEL
+from sonde.core.words import LEVEL, by_test
 from sonde.stats import paired
 from sonde.stats.intervals import (
     DRAWS,
@@ -181,20 +181,20 @@ def hold_together(differences: Sequence[Estimate]) -> list[Estimate]:
     """Differences of which several are looked at: their intervals are widened so that all of them
     hold together (Bonferroni), their p values corrected for how many there are (Holm).
 
-    An interval reaches to 0 where the test does not tell its difference from 0.
+    The interval of a difference agrees with its corrected test. A difference without a test counts
+    as one that is significant.
     """
-    ps = [d.p for d in differences if d.p is not None]
-    wide, corrected = widening(len(ps)), iter(paired.holm(ps))
-    return [d if d.p is None else _widened(d, wide, next(corrected)) for d in differences]
+    measured = [d for d in differences if d.low is not None]
+    wide, corrected = widening(len(measured)), iter(paired.holm([d.p or 0.0 for d in measured]))
+    return [d if d.low is None else _widened(d, wide, next(corrected)) for d in differences]
 
 
 def _widened(difference: Estimate, times: float, p: float) -> Estimate:
     """The ends so many times as far from the value, within -1 and 1."""
     value, (low, high) = difference.value or 0.0, difference.ends
     low, high = value - (value - low) * times, value + (high - value) * times
-    if p >= LEVEL:
-        low, high = min(low, 0.0), max(high, 0.0)
-    return replace(difference, low=max(low, -1.0), high=min(high, 1.0), p=p)
+    widened = replace(difference, low=max(low, -1.0), high=min(high, 1.0))
+    return widened if difference.p is None else by_test(widened, p)
 
 
 def _p(
@@ -243,7 +243,7 @@ class Resampled:
         if name not in self.samples:
             return Estimate.not_measured()
         made = self.samples[name].estimate(self.draws(name))
-        return replace(made, p=self._tested([name], [1.0]))
+        return by_test(made, self._tested([name], [1.0]))
 
     def mean_over_relations(self, only: Collection[str] | None = None) -> Estimate:
         """Every relation counts the same; n is the number of facts behind it."""
@@ -266,7 +266,7 @@ class Resampled:
         low, high = interval(draws, samples, shares)
         n = sum(len(sample.values) for sample in samples)
         p = self._tested(list(weights), shares)
-        return Estimate(value=value, low=min(low, value), high=max(high, value), n=n, p=p)
+        return by_test(Estimate(value=value, low=min(low, value), high=max(high, value), n=n), p)
 
     def means(self, name: str, relations: Iterable[str]) -> dict[str, Estimate]:
         """The means over relations and over facts and of each relation, by the name of a metric."""

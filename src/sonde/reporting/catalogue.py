@@ -9,7 +9,7 @@ objects (`sonde.reporting.build`), JSON and the page take them from the report, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from sonde.core.reports import Better, Metric
 from sonde.metrics.estimates import FACTS, RELATIONS
@@ -20,14 +20,17 @@ OVER = {RELATIONS: "mean over relations", FACTS: "mean over facts"}
 UNITS = {"percent": "share", "points": "difference", "number": "number", "count": "count"}
 
 
-def shares(*rows: tuple[str, str, str, Better]) -> tuple[Metric, ...]:
-    """Metrics that are shares: id, label, sentence and which way is better of each.
+def shares(
+    *rows: tuple[str, str, str, Better], differences: Collection[str] = ()
+) -> tuple[Metric, ...]:
+    """Metrics that are shares: id, label, sentence and which way is better of each. Those whose ids
+    are among `differences` are differences of shares, in points.
 
     >>> [metric.help for metric in shares(("ties", "ties", "share of ties", "lower"))]
     ['share of ties; lower is better']
     """
     return tuple(
-        Metric(id, label, "percent", sentence, better=better)
+        Metric(id, label, "points" if id in differences else "percent", sentence, better=better)
         for id, label, sentence, better in rows
     )
 

@@ -20,7 +20,7 @@ import numpy as np
 from sonde.analysis.runs import Aligned, drawn_sums
 from sonde.core.fact_frames import APART
 from sonde.core.reports import Estimate, Estimates, Metric
-from sonde.core.words import told_apart
+from sonde.core.words import by_test, told_apart
 from sonde.metrics.accuracy import right_shares
 from sonde.metrics.calibration import in_size
 from sonde.metrics.consistency import agreement, matching_answers
@@ -164,7 +164,7 @@ class Differences:
         draws = max(DRAWS, COUPLES * looks)
         # the name of the stream says nothing of the order in which the runs were given
         p = p_value(resampled.samples, self.seed, LESS.id, over="facts", draws=draws)
-        return replace(resampled.mean_over_facts(), p=p)
+        return by_test(resampled.mean_over_facts(), p)
 
     def _together(self, found: Mapping[Couple, Estimate]) -> dict[Couple, Estimate]:
         """The same with intervals that hold for all couples (max-|t|), and p corrected (Holm)."""
@@ -180,7 +180,7 @@ class Differences:
             low, high = max(value - far, -1.0), min(value + far, 1.0)
             if not far:  # nothing varies: its own interval says how far that may be chance
                 low, high = estimate.ends
-            made[couple] = replace(estimate, low=low, high=high, p=p)
+            made[couple] = by_test(replace(estimate, low=low, high=high), p)
         return made
 
     def of(self, run: str, other: str) -> Estimate:

@@ -360,8 +360,7 @@ def _measured(couples: Sequence[Couple], estimates: Estimates) -> Iterator[str]:
         (couple, m): estimates.get(m.at(minus(couple))) for couple in couples for m in MEASURES
     }
     found = {key: e for key, e in named.items() if e is not None and e.value is not None}
-    # what has no test is told by its interval alone, which is widened like the others
-    looked_at = hold_together([replace(e, p=e.p or 0.0) for e in found.values()])
+    looked_at = hold_together(list(found.values()))
     for ((run, other), metric), wide in zip(found, looked_at, strict=True):
         if told_apart(wide):
             word = "higher" if (wide.value or 0.0) > 0 else "lower"
@@ -372,6 +371,6 @@ def _measured(couples: Sequence[Couple], estimates: Estimates) -> Iterator[str]:
 NOTE = (
     "The difference counts every fact the same: of each the share of its prompts that are right, "
     "one run minus the other. Its interval is a bootstrap over facts within relations, all facts "
-    f"of a subject in a relation together. p: {TEST}. Better or worse is said where the interval "
-    "leaves out 0 and p is below 0.05."
+    f"of a subject in a relation together. p: {TEST}. A run is better or worse if p is below 0.05. "
+    "The interval agrees with the test: it is extended to 0 if p is larger, and cut at 0 if not."
 )

@@ -42,7 +42,7 @@ def tables(
     if len(of.names) > 2 and concluded:
         yield _standing(of)
         yield _pairwise(of)
-    yield _measures(of, estimates)
+    yield from _measures(of, estimates)
     if len(of.by_fact.ids) > 1 and concluded:
         yield _by_relation(of)
     if concluded:
@@ -122,24 +122,36 @@ def _pairwise(of: Differences) -> Table:
     return table(couples, fields, id="pairwise", title="Every two runs")
 
 
-def _measures(of: Differences, estimates: Estimates) -> Table:
-    """Each run, and every other one minus the first: how often right, how consistent, how sure."""
+def _measures(of: Differences, estimates: Estimates) -> Iterator[Table]:
+    """How often right, how consistent, how sure: each run, then every other one minus the first."""
     missing = Estimate.not_measured()
-    rows = {name: f"run.{name}" for name in of.names}
-    rows |= {less(couple): minus(couple) for couple in of.others}
+    runs = {name: f"run.{name}" for name in of.names}
+    couples = {less(couple): minus(couple) for couple in of.others}
 
-    def look(row: str, metric: Metric) -> Estimate:
-        id = LESS.id if metric is RIGHT and row not in of.names else metric.id
-        return estimates.get(f"{id}.{rows[row]}", missing)
+    def of_run(name: str, metric: Metric) -> Estimate:
+        return estimates.get(metric.at(runs[name]), missing)
 
-    kept = [m for m in MEASURES if any(look(row, m).value is not None for row in rows)]
-    return side_by_side(
-        rows,
-        [RIGHT, *kept],
-        look,
+    def of_couple(name: str, metric: Metric) -> Estimate:
+        id = LESS.id if metric.id == RIGHT.id else metric.id
+        return estimates.get(f"{id}.{couples[name]}", missing)
+
+    kept = [RIGHT, *(m for m in MEASURES if any(of_run(n, m).value is not None for n in runs))]
+    yield side_by_side(
+        runs,
+        kept,
+        of_run,
         id="measures",
         title="Right, consistent, sure",
-        note="On what all runs were asked; a dash: not measured. Differences are paired by fact.",
+        note="On what all runs were asked; a dash: not measured.",
+    )
+    yield side_by_side(
+        couples,
+        [replace(m, unit="points") if m.unit == "percent" else m for m in kept],
+        of_couple,
+        id="measures-differences",
+        title="Right, consistent, sure: differences",
+        note="Paired by fact; a dash: not measured.",
+        head="difference",
     )
 
 
@@ -161,8 +173,8 @@ def _by_relation(of: Differences) -> Table:
         fields,
         id="differences",
         title="Differences by relation",
-        note=f"Intervals hold for all {len(of.relations)} differences together (Bonferroni; to 0 "
-        f"where the test does not tell them from it), p is corrected for them (Holm): {TEST}.",
+        note=f"Intervals hold for all {len(of.relations)} differences together (Bonferroni) and "
+        f"agree with the test, whose p is corrected for them (Holm): {TEST}.",
     )
 
 
@@ -210,7 +222,7 @@ def _by_group(of: Differences) -> Table:
         id="groups-of-facts",
         title="Differences by type and other groups",
         note=f"Each on the prompts of its group. Intervals hold for all {len(of.groups)} together "
-        "(Bonferroni), p is corrected for them (Holm).",
+        "(Bonferroni) and agree with the test, whose p is corrected for them (Holm).",
     )
 
 

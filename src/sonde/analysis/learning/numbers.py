@@ -18,7 +18,7 @@ from sonde.analysis.learning.facts import Learning, Method, by_fact
 from sonde.analysis.runs import drawn_sums
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
-from sonde.core.words import above_zero
+from sonde.core.words import above_zero, by_test
 from sonde.metrics.estimates import FACTS, RELATIONS, ByFact, Resampled, p_value
 from sonde.metrics.judged import Floats, around
 from sonde.stats.intervals import wilson
@@ -112,6 +112,7 @@ def _gains(runs: Learning, facts: ByFact, name: str, run: Answers, base: Answers
     gain = facts.resampled(run.right, base.right)
     yield from _means(runs, "gain", gain, OVER, name, runs.base(name))
     p = p_value(gain.samples, facts.seed, f"gain.{name}")
+    yield f"gain.{RELATIONS}", by_test(gain.mean_over_relations(), p)
     yield "gain.p_value", _counted(p, gain.mean_over_facts().n)
     for subset in SUBSETS:
         of_subset = facts.resampled(run.on(subset), base.on(subset))

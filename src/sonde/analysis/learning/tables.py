@@ -20,21 +20,25 @@ def _share(id: str, label: str, sentence: str = "") -> Metric:
     return Metric(id, label, "percent", sentence)
 
 
+def _gain(id: str, label: str, sentence: str = "") -> Metric:
+    return Metric(id, label, "points", sentence)
+
+
 BY_KIND = _share("accuracy.type.{kind}", "{kind}", OVER_RELATIONS)
 ACCURACY = _share(f"accuracy.{RELATIONS}", "all", OVER_RELATIONS)
 OVER_FACTS = _share(f"accuracy.{FACTS}", "over facts", "every fact counts the same")
 UNGUESSABLE = "facts that cannot be guessed from the subject's name; over relations"
 UHN = _share(f"accuracy.uhn.{RELATIONS}", "UHN", UNGUESSABLE)
-GAIN = _share(f"gain.{RELATIONS}", "gain", "over the first run, paired by fact")
-GAIN_OVER_FACTS = _share(f"gain.{FACTS}", "gain", "over the first run, of all facts, paired")
+GAIN = _gain(f"gain.{RELATIONS}", "gain", "over the first run, paired by fact")
+GAIN_OVER_FACTS = _gain(f"gain.{FACTS}", "gain", "over the first run, of all facts, paired")
 SUBSET = (
     _share(f"{{subset}}.accuracy.{RELATIONS}", "{subset}", OVER_RELATIONS),
-    _share(f"{{subset}}.gain.{RELATIONS}", "gain, {subset}", "over the first run, paired"),
+    _gain(f"{{subset}}.gain.{RELATIONS}", "gain, {subset}", "over the first run, paired"),
     _share(f"{{subset}}.accuracy.{FACTS}", "{subset}, over facts").detail(),
 )
 EASY_OF_RIGHT = _share("easy.share_of_right", "of right", "share of what is right that is easy")
 PARTS = tuple(
-    _share(f"gain.part.{part}.{FACTS}", part, sentence).detail(part == "other")
+    _gain(f"gain.part.{part}.{FACTS}", part, sentence).detail(part == "other")
     for part, sentence in (
         ("easy", "the part of the gain that is on easy facts"),
         ("hard", "the part that is on hard facts"),

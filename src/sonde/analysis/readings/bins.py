@@ -258,7 +258,7 @@ def _told(trend: Estimate, looks: int) -> str:
     """A trend with its p in a sentence."""
     if trend.p is None:
         return f"rank correlation {written(trend)}"
-    of = f" (corrected for {looks} trends)" if looks > 1 else ""
+    of = f" (corrected for {looks} trends, unlike the interval)" if looks > 1 else ""
     return f"rank correlation {written(trend)}, p {shown_p(_corrected(trend.p, looks))}{of}"
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from sonde.core.reports import Cell, Column, Estimate, Headline, Report, Table
 from sonde.reporting.catalogue import UNITS
 
-NUMBERS = ("percent", "number")
+NUMBERS = ("percent", "points", "number")
 CONTROL = "…"
 """What the name of a control begins with, under the number that it is held against."""
 

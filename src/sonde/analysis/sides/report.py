@@ -247,7 +247,7 @@ def _figure(
     return Curves(
         id=f"scaling{after}",
         title=title,
-        kind="percent" if headline.kind == "percent" else "number",
+        kind="percent" if headline.kind in ("percent", "points") else "number",
         x_axis="parameters in billions",
         y_axis=headline.label,
         x_kind="number",

@@ -6,7 +6,6 @@ Knows outcomes, no prompts.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from sonde.probes.counterfact.judge import ROLES, Outcomes, Role
 from sonde.reporting.build.figures import dots_by_relation
 from sonde.reporting.build.parts import headline, shown
 from sonde.reporting.build.tables import Field, browse, by_relation, drawn, table, titled
-from sonde.stats.intervals import Floats, widening
+from sonde.stats.intervals import Floats
 
 CHANCE = 0.5
 SHOWN = 50_000
@@ -310,7 +309,7 @@ def _counts(outcomes: Outcomes) -> dict[str, int]:
 
 def _findings(estimates: Estimates) -> Iterator[str]:
     looks = hold_together([estimates[metric.at(FACTS)] for metric in LOOKS])
-    found = dict(zip(LOOKS, map(_wider, looks), strict=True))
+    found = dict(zip(LOOKS, looks, strict=True))
     for role, metric in SCORES.items():
         chance = found[ABOVE[role]]
         if chance.value is not None:
@@ -328,14 +327,6 @@ def _findings(estimates: Estimates) -> Iterator[str]:
     if lost.value is not None:
         word = sided(lost, "above", "below", "not distinguishable from")
         yield f"The paraphrase score is {word} efficacy: {in_points(lost)}."
-
-
-def _wider(above: Estimate) -> Estimate:
-    """One of several looks at many cases, which have no test: its interval, widened for all."""
-    if above.p is not None or above.value is None:
-        return above
-    low, high = (above.value + (end - above.value) * widening(len(LOOKS)) for end in above.ends)
-    return replace(above, low=low, high=high)
 
 
 def _notes(dataset: Dataset, outcomes: Outcomes, edited: bool) -> Iterator[str]:

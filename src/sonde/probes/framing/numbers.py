@@ -38,13 +38,13 @@ MAJORITY = Metric(
 ABOVE = Metric(
     "above_control.{task}",
     "above",
-    "percent",
+    "points",
     "accuracy minus the control's, fact by fact; from −1 to 1",
 )
 QUESTION_MINUS_SENTENCE = Metric(
     "question_minus_sentence",
     "question minus sentence",
-    "percent",
+    "points",
     "accuracy of questions minus that of sentences, both by lemmas",
     better="",
 )
@@ -62,6 +62,7 @@ VERDICTS = BALANCED, SAME_VERDICT, ABOVE_HALF, SAID_TRUE, SAID_FALSE, SAID_NEITH
     ("said_true.fc{read}", "says True", BALANCE, ""),
     ("said_false.fc{read}", "says False", "the same of those called False", ""),
     ("said_neither.fc{read}", "neither", "a tie, or another word", "lower"),
+    differences=("above_half.fc{read}",),
 )
 BY_OPTION = tuple(metric.of(read="") for metric in VERDICTS)
 
@@ -77,6 +78,7 @@ TOLD, MOVED, COPIED = shares(
     ("told.{name}", "accuracy", "of the base question, by equal names", "higher"),
     ("told_minus_none.{name}", "moved", "accuracy against nothing in front, fact by fact", ""),
     ("copied.{name}", "copied", "answers that are the name in front", ""),
+    differences=("told_minus_none.{name}",),
 )
 NAMES: tuple[Told, ...] = ("right", "wrong")
 INTERFERENCE = (

@@ -52,6 +52,7 @@ AHEAD, SHARE_AHEAD = shares(
         "",
     ),
     ("share_ahead", "relations ahead", "share of relations in which in-context is ahead", ""),
+    differences=("ahead",),
 )
 BETWEEN = DEVIATION.named("deviation", "standard deviation between relations")
 METRICS = (ACCURACY, AHEAD, SHARE_AHEAD, BETWEEN, MAJORITY, ABOVE, *ABSTENTION)

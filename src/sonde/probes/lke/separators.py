@@ -33,6 +33,7 @@ from sonde.stats.paired import holm
 ABOVE_FIRST = Metric(
     "above_first",
     "above the first",
+    "points",
     sentence="accuracy minus that with the first separators, fact by fact",
     better="",
 )

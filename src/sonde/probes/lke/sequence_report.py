@@ -49,6 +49,7 @@ SHARES = LIKELY, USUALLY, ABOVE_USUALLY, CLEAN, USUAL, ABOVE_USUAL, CHANGED, EFF
     ("above_control.probability", "above", "probability minus that share", "higher"),
     ("probability.changed", "changed", "mean probability in the changed sequence", "higher"),
     ("effect", "effect", "changed minus clean, place by place", ""),
+    differences=("above_control.likely", "above_control.probability", "effect"),
 )
 LOG_EFFECT = Metric(
     "log_effect",

@@ -36,6 +36,7 @@ from sonde.stats.intervals import resampled_rates
 LESS = Metric(
     "less",
     "less",
+    "points",
     sentence="accuracy minus that with the most examples, fact by fact",
     better="",
 )

@@ -51,6 +51,7 @@ OVER_PROMPTS = AVG, MAX, MIN, STDEV, BASE, MAJORITY, ABOVE = shares(
     ("{part}.{group}.base", "base", "of the base frame", "higher"),
     ("{part}.{group}.majority", "majority", "always the commonest object", ""),
     ("{part}.{group}.above", "above", "avg minus majority; from −1 to 1", "higher"),
+    differences=("{part}.{group}.above",),
 )
 GROUPS = ("all", "valid")
 

@@ -112,7 +112,7 @@ def _series(estimates: Estimates, series: Named, overs: Iterable[str]) -> tuple[
 
 
 def _scale(unit: Unit) -> Literal["percent", "number"]:
-    return "percent" if unit == "percent" else "number"
+    return "percent" if unit in ("percent", "points") else "number"
 
 
 def calibration(

@@ -32,7 +32,7 @@ from sonde.core.reports import (
     Strip,
     Table,
 )
-from sonde.core.words import above_zero, counted, listed
+from sonde.core.words import above_zero, counted, listed, told_apart
 from sonde.metrics.abstention import ABSTAINED, ABSTENTION, RIGHT_WHEN_ANSWERED, abstention
 from sonde.metrics.estimates import RELATIONS
 from sonde.metrics.judged import Bools, Judged
@@ -73,18 +73,22 @@ def headline(
 
 
 def above_on_relations(estimates: Estimates, above: Metric, relations: Iterable[Relation]) -> str:
-    """On how many relations the model is clearly above the control, and on which it is not."""
+    """On how many relations the model beats the majority baseline, on which there is no significant
+    difference, and on which it is below the baseline."""
     rows = [(titled(r), estimates[above.at(f"relation.{r.id}")]) for r in relations]
-    measured = [(name, estimate) for name, estimate in rows if estimate.value is not None]
-    unclear = [name for name, estimate in measured if not above_zero(estimate)]
+    measured = {name: estimate for name, estimate in rows if estimate.value is not None}
+    unclear = [name for name, estimate in measured.items() if not told_apart(estimate)]
+    below = [n for n, e in measured.items() if n not in unclear and not above_zero(e)]
     if not measured:
         return ""
-    if not unclear:
-        return "The model is clearly above the control on every relation."
-    return (
-        f"The model is clearly above the control on {len(measured) - len(unclear)} of "
-        f"{len(measured)} relations. It is not on: {listed(unclear, FEW)}."
+    beaten = len(measured) - len(unclear) - len(below)
+    every = (
+        "every relation" if beaten == len(measured) else f"{beaten} of {len(measured)} relations"
     )
+    parts = [f"The model beats the majority baseline on {every}."]
+    parts += [f"No significant difference: {listed(unclear, FEW)}."] if unclear else []
+    parts += [f"Below the baseline: {listed(below, FEW)}."] if below else []
+    return " ".join(parts)
 
 
 Part = TypeVar("Part", bound=Table | Figure | str)
