@@ -1,67 +1,26 @@
-"""What sonde takes on this machine now, beside what it took at an earlier commit.
+"""Seconds of four model workloads at an earlier commit and now, in turn on one machine.
 
-Both are run in turn from checkouts of their own: samples drawn, options scored behind a long
-prefix, MONITOR's prompts scored and written together, and LAMA's filled, each as its own benchmark
-(`samples`, `ic_lke`, `together`, `lama_fill`) does it. Those set sonde beside other programs; this
-one sees whether it became slower itself. Needs SONDE_SHARED (see README.md).
+Samples, options behind a long prefix, MONITOR's prompts scored and generated together, and LAMA's
+masks, each as its own benchmark does it (`samples`, `ic_lke`, `together`, `lama_fill`). Those
+compare sonde with other programs, this one with itself. Each side runs a script of its own from
+`children/`, so that names may change between the two. Needs SONDE_SHARED (see README.md).
 """
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from statistics import median
 
-from benchmarks.common import ROOT, Result, checkout, parser, tell
-
-NAME = "before"
-COMMIT = "47e37c86"
-"""The last commit before small models were made fast on GPUs."""
+from benchmarks.common import BEFORE, ROOT, Result, checkout, parser, run_child, tell
 
 WORK = {
     "samples": "100 samples of each of 16 prompts, SmolLM2",
     "ic_lke": "100 options of each of 40 facts behind 700 tokens, SmolLM2",
-    "together": "180 prompts of monitor, scored and written, SmolLM2",
-    "lama_fill": "3,000 prompts of LAMA filled, encoder-24m",
+    "together": "180 prompts of monitor, scored and generated, SmolLM2",
+    "lama_fill": "3,000 masks of LAMA, encoder-24m",
 }
-
-CHILD = """
-import json, logging, os, sys, time
-from pathlib import Path
-import sonde
-from benchmarks import ic_lke, lama_fill, samples, together
-from sonde.core.prompts import Sample
-
-assert Path(sonde.__file__).is_relative_to(os.getcwd()), sonde.__file__
-logging.disable(logging.WARNING)
-took = {}
-
-def timed(name, work):
-    wall, spent = time.perf_counter(), time.process_time()
-    work()
-    took[name] = (time.perf_counter() - wall, time.process_time() - spent)
-
-model = sonde.model("smollm2")
-drawn = list(samples.prompts(sonde.dataset("atlas"), Sample(count=100, most=16), 16))
-samples.ours(model, drawn[:1])
-model.prefixes.clear()
-timed("samples", lambda: samples.ours(model, drawn))
-asked = ic_lke.questions(model, "P190", 40, 100, 700)
-ic_lke.by_sonde(model, asked[:2])
-timed("ic_lke", lambda: ic_lke.by_sonde(model, asked))
-both = together.asked(6)
-together.turn(together.together, model, both[:4])
-timed("together", lambda: together.turn(together.together, model, both))
-shared = Path(os.environ["SONDE_SHARED"])
-masked = sonde.model(f"hf:{shared / 'models/encoder-24m'}")
-prompts = lama_fill.questions(shared / "data/lama", 3000)
-timed("lama_fill", lambda: lama_fill.by_sonde(masked, prompts))
-print(json.dumps(took))
-"""
 
 Times = dict[str, list[tuple[float, float]]]
 
@@ -69,44 +28,36 @@ Times = dict[str, list[tuple[float, float]]]
 def main() -> None:
     """Measure, print, and store where asked."""
     options = parser(__doc__.splitlines()[0])
-    options.add_argument("--commit", default=COMMIT, help=f"the earlier one ({COMMIT})")
     options.add_argument("--turns", type=int, default=3, help="how often each is measured (3)")
     given = options.parse_args()
     before: Times = {name: [] for name in WORK}
     now: Times = {name: [] for name in WORK}
     with (
         tempfile.TemporaryDirectory() as folder,
-        checkout(Path(folder) / "before", given.commit) as old,
+        checkout(Path(folder) / "before", BEFORE) as old,
     ):
         for turn in range(given.turns):
-            sides = [(before, old), (now, ROOT)]
-            for times, root in sides if turn % 2 == 0 else sides[::-1]:
-                add(times, root, Path(folder) / f"cache-{root.name}")
-    tell(as_result(before, now, given.commit, given.turns), write=given.write)
+            sides = [(before, old, BEFORE), (now, ROOT, "now")]
+            for times, root, side in sides if turn % 2 == 0 else sides[::-1]:
+                cache = Path(folder) / f"cache-{side}"  # each unpacks the model by itself
+                printed = run_child(f"before_{side}", root, SONDE_CACHE=str(cache))
+                for name, took in json.loads(printed).items():
+                    times[name].append(tuple(took))
+    tell(as_result(before, now, given.turns), write=given.write)
 
 
-def add(times: Times, root: Path, cache: Path) -> None:
-    """One turn of a checkout, with models unpacked by itself."""
-    paths = {**os.environ, "PYTHONPATH": str(root / "src"), "SONDE_CACHE": str(cache)}
-    done = subprocess.run(
-        [sys.executable, "-c", CHILD], env=paths, cwd=root, check=True, stdout=subprocess.PIPE
-    )
-    for name, took in json.loads(done.stdout.splitlines()[-1]).items():
-        times[name].append(tuple(took))
-
-
-def as_result(before: Times, now: Times, commit: str, turns: int) -> Result:
-    """Seconds by the clock, with those of the processor in brackets; medians."""
+def as_result(before: Times, now: Times, turns: int) -> Result:
+    """Medians of wall seconds, with those of the processor in brackets."""
 
     def shown(times: list[tuple[float, float]]) -> str:
         wall, spent = (median(column) for column in zip(*times, strict=True))
         return f"{wall:.2f} s ({spent:.2f})"
 
-    def ratio(name: str, column: int) -> float:
-        return median(t[column] for t in now[name]) / median(t[column] for t in before[name])
+    def ratio(name: str) -> float:
+        return median(t[0] for t in now[name]) / median(t[0] for t in before[name])
 
     rows = tuple(
-        (f"{name}: {what}", shown(before[name]), shown(now[name]), f"{ratio(name, 0):.2f}×")
+        (f"{name}: {what}", shown(before[name]), shown(now[name]), f"{ratio(name):.2f}×")
         for name, what in WORK.items()
     )
     walls = "; ".join(
@@ -115,9 +66,9 @@ def as_result(before: Times, now: Times, commit: str, turns: int) -> Result:
         for name in WORK
     )
     return Result(
-        name=NAME,
-        title=f"sonde at {commit} and now, in turn",
-        columns=("work", "before", "now", "of before"),
+        name="before",
+        title=f"sonde at {BEFORE} and now, in turn",
+        columns=("work", "before", "now", "ratio"),
         rows=rows,
         findings=(f"Medians of {turns} turns; processor seconds in brackets.", f"{walls}."),
     )

@@ -29,6 +29,9 @@ from sonde import __version__
 
 ROOT = Path(__file__).parent.parent
 RESULTS = ROOT / "benchmarks" / "results"
+
+BEFORE = "f0ae9754"
+"""The commit that `before` and `line` compare with, the last before packages were rebuilt."""
 PART = 10
 """Into so many parts the rows are cut of which one is read beside all."""
 
@@ -129,6 +132,21 @@ def checkout(place: Path, commit: str) -> Iterator[Path]:
         yield place
     finally:
         subprocess.run([*git, "remove", "--force", str(place)], check=True)
+
+
+def run_child(name: str, root: Path, *words: str, **variables: str) -> str:
+    """The last line that `children/NAME.py` prints when it runs in a checkout of sonde."""
+    script = ROOT / "benchmarks" / "children" / f"{name}.py"
+    paths = os.pathsep.join([str(root / "src"), str(root)])
+    done = subprocess.run(
+        [sys.executable, str(script), *words],
+        env={**os.environ, "PYTHONPATH": paths, **variables},
+        cwd=root,
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return done.stdout.splitlines()[-1]
 
 
 def surroundings() -> list[str]:
