@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,19 @@ class Done:
 
 Sonde = Callable[..., Done]
 """Runs the command in this process: `sonde("report", folder)`."""
+
+
+def override(defaults: Sequence[object], words: Sequence[object]) -> list[object]:
+    """The words behind those default options that they do not give again."""
+    merged: list[object] = []
+    flags = [str(word).replace("--no-", "--") for word in words]
+    skip = False
+    for word in defaults:
+        if str(word).startswith("--"):
+            skip = str(word).replace("--no-", "--") in flags
+        if not skip:
+            merged.append(word)
+    return [*merged, *words]
 
 
 def process(*words: object, **more: Any) -> Done:

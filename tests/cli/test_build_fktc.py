@@ -14,7 +14,7 @@ from sonde.data.builders import fktc
 from sonde.data.format import open_dataset
 from sonde.http import client
 from sonde.prompting.frames import frames
-from tests.command import COMMAND, PATIENCE, Sonde, files
+from tests.command import COMMAND, PATIENCE, Sonde, files, override
 from tests.data.chat_server import failing, said, serving
 from tests.data.loopback import Reply
 
@@ -37,7 +37,7 @@ def well(number: int, text: str) -> Reply:
 
 
 def command(data: Path, out: Path, url: str, *more: object) -> tuple[object, ...]:
-    asked = ("--endpoint", url, "--model", "m", *QUICK, *more)
+    asked = ("--endpoint", url, "--model", "m", *override(QUICK, more))
     return ("data", "build", "fktc", "-d", data, "-o", out, *asked)
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from sonde.core.errors import StoreError
 from sonde.runs.run import open_run
-from tests.command import Done, Sonde, ran
+from tests.command import Done, Sonde, override, ran
 from tests.written import two_relations
 
 STORE = StoreError.exit_code
@@ -75,8 +75,8 @@ class Damaged:
 
 def words(home: Path, *more: str) -> tuple[object, ...]:
     """The command that makes the run."""
-    data = ("--answer", "score", "--no-html", "-d", home / "data", "-o", home / "out")
-    return ("run", "lama", "-m", "control:majority", *data, *more)
+    data = ("--answer", "score", "-d", home / "data", "-o", home / "out", "--no-html")
+    return ("run", "lama", "-m", "control:majority", *override(data, more))
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -11,7 +11,7 @@ import pytest
 
 from sonde.models.server import KEY
 from tests import tiny as worlds
-from tests.command import Done, Sonde
+from tests.command import Done, Sonde, override
 from tests.data.loopback import Reply
 from tests.servers.answering import Answering, Face, refusal, serving
 from tests.servers.faulty import HTML
@@ -92,7 +92,8 @@ def test_a_wrong_request_is_refused_in_a_sentence(
     parts: tuple[str, ...],
 ) -> None:
     given = [word.replace("{address}", f"server:{address}") for word in words]
-    done = sonde("run", "lama", "--tokenizer", folder, "-d", data, *HASTY, *given, "-o", "run")
+    defaults = ("-d", data, "-o", "run", "--tokenizer", folder, *HASTY)
+    done = sonde("run", "lama", *override(defaults, given))
     assert "pw" not in done.refused(code, *parts)
     assert not Path("run").exists()
 

@@ -8,7 +8,7 @@ import pytest
 
 from sonde.lab.worlds.folder import open_world
 from sonde.lab.worlds.settings import WorldSettings
-from tests.command import Sonde, in_this_process
+from tests.command import Sonde, in_this_process, override
 
 SMALL = (
     *("--facts", 15, "--subjects", 24, "--objects", 6, "--words", 16, "--families", 4),
@@ -75,7 +75,7 @@ def test_a_world_passes_the_check_of_datasets_and_can_be_run_on(
 def test_bad_settings_are_refused_and_nothing_is_written(
     sonde: Sonde, tmp_path: Path, flags: tuple[object, ...], told: str
 ) -> None:
-    sonde("lab", "world", "-o", tmp_path / "w", *SMALL, *flags).refused(2, told)
+    sonde("lab", "world", "-o", tmp_path / "w", *override(SMALL, flags)).refused(2, told)
     assert not list(tmp_path.iterdir())
 
 

@@ -153,7 +153,7 @@ def test_learning_is_told_from_recall_by_the_control() -> None:
     ids = [f.fact for f in facts]
     lama = verdicts("lama", ids, [float(f.stored) for f in facts])
     soft = verdicts("soft", ids, [1.0] * 80, learns=True)
-    cued = verdicts("soft-random", ids, [1.0] * 70 + [0.0] * 10, learns=True, control=True)
+    cued = verdicts("soft-random", ids, [1.0] * 60 + [0.0] * 20, learns=True, control=True)
     blind = verdicts("soft-random", ids, [0.0] * 80, learns=True, control=True)
     learnt = lab_report([trial(facts, [lama, soft, cued])])
     assert "above what random weights gain" in "\n".join(learnt.findings)
@@ -170,7 +170,7 @@ def test_a_gain_that_random_weights_do_not_clearly_have_is_not_called_learnt() -
     facts = [known(f"a{i}", guess="cue") for i in range(12)]
     ids = [f.fact for f in facts]
     lama = verdicts("lama", ids, [0.0] * 12)
-    soft = verdicts("soft", ids, [1.0] * 5 + [0.0] * 7, learns=True)
+    soft = verdicts("soft", ids, [1.0] * 7 + [0.0] * 5, learns=True)
     weak = verdicts("soft-random", ids, [0.0] * 10 + [1.0] * 2, learns=True, control=True)
     told = "\n".join(lab_report([trial(facts, [lama, soft, weak])]).findings)
     assert "not distinguishable from what random weights gain" in told and "so learnt" not in told

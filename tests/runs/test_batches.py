@@ -26,7 +26,7 @@ from tests.worlds import numbered
 from .workers.world import threads
 from .world import Listing
 
-LAMA = sonde.probe("lama", answer="score")
+LAMA = sonde.probe("lama", answer="score", close=False)
 FACTS = numbered(8)
 WEIGHT = 12
 
