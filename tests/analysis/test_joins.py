@@ -67,6 +67,10 @@ def test_two_templates_on_one_table(tmp_path: Path) -> None:
     assert "datasets are not the same" not in made.report.summary
     assert "“templates" not in " ".join(made.report.findings)
     assert sonde.compare(one, other).report == made.report
+    report = made.report
+    notes = [*report.notes, *(part.note for part in (*report.tables, *report.figures))]
+    assert not [n for n in notes if "prompts that all" in n or "under the same template" in n]
+    assert not [n for n in notes if "known under a template" in n]
 
 
 def test_two_probes_on_one_table_are_different_tasks(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ SAME_FACTS = (
     "prompts of each run are averaged for each fact. Where numbers count what a run knows, it "
     "knows a fact if more than half of the prompts are right."
 )
+KNOWN_UNDER = (
+    "A pair is known under a template if it is answered right under some name of the subject. "
+)
 
 
 def comparison_report(aligned: Aligned, reading: Reading) -> Report:
@@ -180,8 +183,9 @@ def _notes(aligned: Aligned) -> Iterator[str]:
             "measured."
         )
     yield (
-        "A pair is known under a template if it is answered right under some name of the subject. "
-        "Intervals are 95 %: a bootstrap over subjects within relations; for τ-b over relations, "
+        KNOWN_UNDER
+        * aligned.same_prompts
+        + "Intervals are 95 %: a bootstrap over subjects within relations; for τ-b over relations, "
         "for mean and stdev of templates over these, for Pearson's r over relations."
     )
 
@@ -219,7 +223,9 @@ def _figures(of: Comparison) -> Iterator[Figure]:
         "sharing.runs.{}.in.{}",
         title="Sharing rate: what the run of the row knows that the run of the column knows too",
         note="Of the pairs that the row's run gets right under a template, the share that the "
-        "column's run gets right under the same template.",
+        "column's run gets right under the same template."
+        if of.aligned.same_prompts
+        else "Of the facts that the row's run knows, the share that the column's run knows.",
     )
     yield _couples(
         of,

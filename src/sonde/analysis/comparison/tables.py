@@ -63,7 +63,9 @@ def _comparison(of: Comparison, *, alone: bool = False) -> Table:
         title="The runs on all prompts of their own" if alone else "The runs side by side",
         note="As each run's own report has them; prompts differ between the rows."
         if alone
-        else "On the prompts that all runs were asked. A dash means not measured.",
+        else "On the prompts that all runs were asked. A dash means not measured."
+        if of.aligned.same_prompts
+        else "On the facts that all runs were asked about. A dash means not measured.",
     )
 
 
