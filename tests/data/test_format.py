@@ -279,6 +279,16 @@ def test_what_is_no_number_is_never_written(tmp_path: Path, value: float, column
     assert not list((tmp_path / "facts").iterdir())
 
 
+def test_a_key_that_a_fact_has_twice_says_where(tmp_path: Path) -> None:
+    write_dataset(tiny(), tmp_path)
+    (path,) = (tmp_path / "facts").iterdir()
+    path.write_text(path.read_text().replace('"id"', '"id": "x", "id"', 1))
+    seal(tmp_path)
+    dataset = open_dataset(tmp_path)
+    with pytest.raises(DataError, match=r"line 1: .* key 'id' is there more than once"):
+        dataset.frame(dataset.relations[0].id)
+
+
 def test_a_line_that_was_cut_says_where(tmp_path: Path) -> None:
     (tmp_path / "lines.jsonl").write_text('{"id": "a')
     with pytest.raises(DataError, match=r"Unterminated string starting at column 8$"):

@@ -111,6 +111,15 @@ def test_rows_with_an_empty_label_are_dropped_and_counted(folder: Path) -> None:
     assert dataset.notes["rows_read"] == 5 and dataset.notes["rows_incomplete"] == 2
 
 
+def test_a_key_that_a_row_has_twice_is_named(folder: Path) -> None:
+    path = folder / "train" / "P1" / "dev.jsonl"
+    path.write_text('{"sub": "Ann", "obj": "Greek", "obj": "Latin"}\n')
+    with pytest.raises(
+        DataError, match=r"dev\.jsonl, line 1: .* key 'obj' is there more than once"
+    ):
+        list(load(f"lama:{folder}").facts("P1"))
+
+
 def test_a_bad_training_row_is_named(folder: Path) -> None:
     path = folder / "train" / "P1" / "dev.jsonl"
     path.write_text('{"sub": "Ann"}\n')

@@ -164,11 +164,15 @@ def regular(path: Path) -> Path:
 def decoded(path: Path, kind: type[T]) -> Iterator[T]:
     """What stands on the lines of a JSON-lines file, blank ones passed over; raises UNSOUND."""
     decode = msgspec.json.Decoder(kind).decode_lines
+    decode_any = msgspec.json.Decoder().decode_lines
     with regular(path).open("rb") as file:
         while lines := list(islice(file, BATCH)):
-            values = decode(b"".join(lines))
+            raw = b"".join(lines)
+            values = decode(raw)
             if len(values) != sum(not line.isspace() for line in lines):
                 raise msgspec.DecodeError("an object must stand on one line, and alone")
+            if len(KEY.findall(raw)) != _count_keys(decode_any(raw)):
+                raise msgspec.DecodeError("a key may be there more than once")
             yield from values
 
 
