@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,11 @@ def test_a_fault_in_a_relation_that_is_not_selected_does_not_matter(
     (tmp_path / f"{faulty}.jsonl").write_text("{\n")
     dataset = sonde.dataset(f"bear:{tmp_path}", relations=("P36",))
     assert [fact.subject.name for fact in dataset.asked("P36")] == ["Peru"]
+    run = sonde.run(
+        sonde.probe("bear"), sonde.model("control:majority", data=dataset), dataset,
+        out=tmp_path / "run",
+    )  # fmt: skip
+    assert [relation.id for relation in replace(run, asked=None).dataset().relations] == ["P36"]
     with pytest.raises(DataError, match=f"{faulty}.jsonl, line 1: expected a JSON object"):
         sonde.dataset(f"bear:{tmp_path}", relations=(faulty,))
 

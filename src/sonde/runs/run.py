@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from itertools import chain
@@ -395,7 +395,21 @@ def _keep_dataset(dataset: Dataset, folder: RunFolder) -> None:
         kept = False
     if not kept:
         with explain_os_errors(folder.path):
-            write_dataset(dataset, folder.dataset, columns=True)
+            try:
+                write_dataset(dataset, folder.dataset, columns=True)
+            except DataError:
+                write_dataset(_readable(dataset), folder.dataset, columns=True)
+
+
+def _readable(dataset: Dataset) -> Dataset:
+    """The dataset without the relations that are not selected and cannot be read."""
+    kept = [relation.id for relation in dataset.asked_relations()]
+    for relation in dataset.relations:
+        if relation.id not in kept:
+            with suppress(DataError):
+                dataset.frame(relation.id)
+                kept.append(relation.id)
+    return replace(dataset, relations=tuple(r for r in dataset.relations if r.id in kept))
 
 
 def selection_of(manifest: Manifest) -> Selection:
