@@ -155,6 +155,23 @@ def test_repeated_texts_of_parquet_are_made_once_and_limited(
     assert "column 'subject' has a cell of more than 49 bytes" in refusal(path)
 
 
+@pytest.mark.parametrize("compliant", [True, False])
+def test_repeated_texts_in_lists_of_parquet_are_made_once_and_limited(
+    compliant: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "facts.parquet"
+    lists = [["x" * 50, "y"], None, [], ["x" * 50]] * 100
+    columns = {"subject": ["Peru"] * 400, "object": ["Lima"] * 400, "aliases": lists}
+    parquet.write_table(pyarrow.table(columns), path, use_compliant_nested_type=compliant)
+    rows = list(files.read_table(path))
+    assert [row.values["aliases"] for row in rows] == lists
+    assert rows[0].values["aliases"][0] is rows[3].values["aliases"][0]
+    monkeypatch.setattr(dataset, "MOST_TEXT", 400 * 8 + 100 * 101 - 1)
+    assert "has more than 13,299 characters" in refusal(path)
+    monkeypatch.setattr(files, "LONGEST_CELL", 49)
+    assert "column 'aliases' has a cell of more than 49 bytes" in refusal(path)
+
+
 def test_the_text_of_a_table_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "facts.csv"
     path.write_text("subject,object\n" + "Peru,Lima\n" * 100)

@@ -372,7 +372,7 @@ def open_table(path: Path, given: Given) -> Dataset:
     faults = Faults(str(path), ADVICE)
     rows, size = [], 0
     for row in read_table(path, faults.add):
-        size += sum(len(cell) for cell in row.values.values() if isinstance(cell, str))
+        size += sum(map(_characters, row.values.values()))
         if size > MOST_TEXT:
             raise DataError(
                 f"{path} has more than {MOST_TEXT:,} characters; split it, or drop columns ({PAGE})"
@@ -380,3 +380,10 @@ def open_table(path: Path, given: Given) -> Dataset:
         rows.append(row)
     table = Table(source=str(path), file=path.name, title=path.stem, rows=rows)
     return dataset_of(table, given, faults)
+
+
+def _characters(cell: object) -> int:
+    """The length of a cell's text, or of all texts of a list."""
+    if isinstance(cell, list):
+        return sum(map(_characters, cell))
+    return len(cell) if isinstance(cell, str) else 0

@@ -132,13 +132,15 @@ def _parquet_rows(path: Path, complain: Complain) -> Iterator[Row]:
     from pyarrow import parquet
 
     try:
-        schema = parquet.read_schema(path)
+        metadata = parquet.read_metadata(path)
+        schema = metadata.schema.to_arrow_schema()
         if maps := [column.name for column in schema if _has_map(column.type)]:
             raise DataError(
                 f"{path}: column {maps[0]!r} is a map, which sonde does not read; save it as a "
                 "text or a list, or drop it"
             )
-        texts = [column.name for column in schema if _is_text(column.type)]
+        leaves = {metadata.schema.column(i).path for i in range(metadata.num_columns)}
+        texts = [leaf for column in schema for leaf in _text_leaves(column) if leaf in leaves]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             number = 0
             for batch in file.iter_batches(batch_size=BATCH):
@@ -162,6 +164,17 @@ def _has_map(kind: Any) -> bool:
     return types.is_map(kind) or any(map(_has_map, inner))
 
 
+def _text_leaves(column: Any) -> tuple[str, ...]:
+    """Where Parquet may keep the texts of a column or of its lists."""
+    from pyarrow import types
+
+    if _is_text(column.type):
+        return (column.name,)
+    if types.is_list(column.type) and _is_text(column.type.value_type):
+        return (f"{column.name}.list.element", f"{column.name}.list.item")
+    return ()
+
+
 def _is_text(kind: Any) -> bool:
     from pyarrow import types
 
@@ -173,6 +186,10 @@ def _cells(path: Path, name: str, column: Any) -> list[Any]:
     """The cells of a column; texts that are repeated are made once."""
     from pyarrow import compute, types
 
+    if types.is_list(column.type):
+        values, ends = _cells(path, name, column.values), column.offsets.to_pylist()
+        lists = zip(column.is_valid().to_pylist(), ends[:-1], ends[1:], strict=True)
+        return [values[start:end] if valid else None for valid, start, end in lists]
     if not types.is_dictionary(column.type) or not _is_text(column.type.value_type):
         return list(column.to_pylist())
     places = column.indices.unique().drop_null()
