@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import shutil
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ from sonde.core.prompts import Cloze
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.loading.open import mean_encoder
+from sonde.models.torch.loading.weight_files import weight_files
 from tests import tiny
 from tests.models.gguf_file import write_gguf
 from tests.models.optimised import ensemble, finetuned, soft
@@ -145,6 +147,21 @@ def test_one_file_of_weights_that_links_out_of_the_folder_is_refused_too(
     with pytest.raises(ModelError) as error:
         opened(folder)
     assert str(error.value) == f"{path} lies outside {folder}; copy the file into the folder"
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "more.safetensors"])
+def test_weights_that_are_a_named_pipe_are_refused(name: str, whole: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(whole, tmp_path / "model"))
+    (folder / name).unlink(missing_ok=True)
+    os.mkfifo(folder / name)
+    writer = os.open(folder / name, os.O_RDWR | os.O_NONBLOCK)  # a reader does not wait for one
+    os.set_blocking(writer, True)
+    os.write(writer, b"no weights")
+    try:
+        with pytest.raises(ModelError, match=f"{name} is not a regular file"):
+            weight_files(folder, {})
+    finally:
+        os.close(writer)
 
 
 @pytest.mark.parametrize("kind", ["whole", "parts"])

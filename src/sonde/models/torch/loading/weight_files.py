@@ -73,8 +73,11 @@ def weight_files(folder: Path, config: dict[str, Any]) -> list[Path]:
         raise ModelError(f"{read[0]} {OUTSIDE.format(folder=folder)}")
     if not read[0].exists():
         read = list(shards(folder)) if (folder / INDEX).exists() else []
-    check_config(folder, config, max(MANY, sum(map(count_tensors, read))))
     found = sorted({*folder.glob(f"*{ENDING}"), *read})
+    for path in found:
+        if path.exists() and not path.is_file():  # reading a named pipe would never end
+            raise ModelError(f"{path} is not a regular file; copy its content into a file")
+    check_config(folder, config, max(MANY, sum(map(count_tensors, read))))
     return found or _refuse_empty(folder)
 
 
