@@ -109,7 +109,7 @@ def test_a_long_run_says_once_how_long_and_what_would_be_shorter(
     done = sonde(*words, "-o", f"{tmp_path}/out", "--no-html")
     assert done.code == 0
     assert done.err.count("left at this rate (--limit 2 about 1 s; --templates manual about") == 1
-    assert "Ctrl-C stops and keeps what is done" in done.err
+    assert "Ctrl-C stops and keeps what is stored" in done.err
 
 
 def test_a_short_run_says_nothing_of_that(sonde: Sonde, tmp_path: object) -> None:

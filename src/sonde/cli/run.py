@@ -133,7 +133,9 @@ def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
 
     ways = [f"{flag} about {roughly(each)}" for flag, each in shorter(probe, dataset, whole)]
     instead = f" ({'; '.join(ways)})" if ways else ""
-    return f"about {roughly(left)} left at this rate{instead}; Ctrl-C stops and keeps what is done"
+    return (
+        f"about {roughly(left)} left at this rate{instead}; Ctrl-C stops and keeps what is stored"
+    )
 
 
 app = components(
