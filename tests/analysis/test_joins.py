@@ -14,7 +14,7 @@ import sonde
 from sonde.analysis.differences.numbers import Differences
 from sonde.analysis.joins import align, shared_facts, what_differs
 from sonde.analysis.runs import Compared, Lineage, Made
-from sonde.core.errors import UsageError
+from sonde.core.errors import SondeError, UsageError
 from sonde.models.scripted import Scripted
 from tests.analysis.world import changed, run
 from tests.grids import grid, one_relation
@@ -132,10 +132,13 @@ def test_a_model_and_a_control_have_one_difference_and_no_warning(tmp_path: Path
 def test_errors_of_python_name_no_flags(tmp_path: Path) -> None:
     table = write(tmp_path / "towns.csv", TOWNS)
     runs = [prompted(tmp_path / name, table, STATEMENT, []) for name in "ab"]
-    for given, groups in ((runs[:1], "family"), (runs, "a,b,c")):
-        with pytest.raises(UsageError) as error:
+    unfinished = prompted(tmp_path / "c", table, STATEMENT, [])
+    (unfinished.path / "complete.json").unlink()
+    for given, groups in ((runs[:1], "family"), (runs, "a,b,c"), ([*runs, unfinished], "family")):
+        with pytest.raises(SondeError) as error:
             sonde.compare(given, groups=groups)
-        assert "--" not in str(error.value) and "sonde compare" not in str(error.value)
+        for shell in ("--", "sonde compare", "sonde run"):
+            assert shell not in str(error.value)
 
 
 def about(

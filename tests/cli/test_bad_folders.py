@@ -112,7 +112,7 @@ def test_a_second_process_is_kept_out(sonde: Sonde, tmp_path: Path) -> None:
         await_that(silent(tmp_path).exists, first)
         second = process(*words[1:], env=env)
         second.refused(STORE, f"{out} is being written by another process", "-o")
-        sonde("report", out).refused(STORE, "holds an unfinished run", "same 'sonde run' again")
+        sonde("report", out).refused(STORE, "holds an unfinished run", "the same run again")
         first.kill()
 
 
@@ -123,7 +123,7 @@ def test_reports_need_a_finished_run(sonde: Sonde, data: Path, tmp_path: Path) -
     shard = out / "shards" / "00000.parquet"
     kept = shard.read_bytes()
     shard.unlink()
-    sonde("report", out).refused(STORE, f"{shard} is missing; run the same 'sonde run' again")
+    sonde("report", out).refused(STORE, f"{shard} is missing; start the same run again")
     assert sonde(*majority(data, out)).code == 0
     assert shard.read_bytes() == kept
     (out / "complete.json").unlink()
@@ -132,7 +132,7 @@ def test_reports_need_a_finished_run(sonde: Sonde, data: Path, tmp_path: Path) -
 
 DAMAGE = {
     "manifest.json": ("", "is no manifest of a run"),
-    "complete.json": ("{}", "run the same 'sonde run' again to write it anew"),
+    "complete.json": ("{}", "start the same run again to write it anew"),
     "dataset/facts/P36.parquet": ("", "copy of its dataset, is damaged"),
     "dataset/dataset.json": (None, "copy of its dataset, is damaged"),
 }

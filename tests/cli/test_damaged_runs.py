@@ -103,7 +103,7 @@ def run(sonde: Sonde, finished: Path, tmp_path: Path) -> Damaged:
 
 def mended(run: Damaged, *complaint: str) -> None:
     """Assert that a report is refused, and that a new run mends it."""
-    run.sonde("report", run.out).refused(STORE, *complaint, "the same 'sonde run' again")
+    run.sonde("report", run.out).refused(STORE, *complaint, "the same run again")
     done = run.run()
     assert done.code == 0, done
     assert run.report() == run.numbers
@@ -197,7 +197,7 @@ COMPLETE = [
 def test_a_complete_json_that_is_none_is_refused(run: Damaged) -> None:
     for text in (*JSON, *map(json.dumps, COMPLETE)):
         (run.out / "complete.json").write_text(text)
-        run.sonde("report", run.out).refused(STORE, str(run.out), "the same 'sonde run' again")
+        run.sonde("report", run.out).refused(STORE, str(run.out), "the same run again")
 
 
 @pytest.mark.parametrize("text", [*JSON[:1], *JSON[-2:], *map(json.dumps, COMPLETE[:3])])

@@ -63,7 +63,7 @@ NAMES = ("manifest.json", "complete.json", "report.html", CERTIFICATE)
 OWN = ("shards", "shards/.lock", "shards.sha256", "dataset", "timings.jsonl", "quarantine")
 """What is written into or added to where it stands, so that it must stand here."""
 
-AGAIN = "run the same 'sonde run' again"
+AGAIN = "start the same run again"
 
 FRESH = {"manifest.json", "dataset", "shards", "shards.sha256", CERTIFICATE}
 """What a run has made before its first answer is kept."""
