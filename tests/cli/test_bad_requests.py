@@ -70,6 +70,12 @@ REPEATED = {
     ("run", "lama", "-m", "control:majority", "--set", "template=1", "--set", "template=2"): (
         "--set gives template more than once",
     ),
+    ("run", "lama", "-m", "control:majority", "--set", "k=5", "--k", "3"): (
+        "--k and --set both give k",
+    ),
+    ("sweep", "ic-lke", "-m", "control:majority", "--over", "n=1,2", "--set", "n=3"): (
+        "--over and --set both give n",
+    ),
     ("plan", "qa", "-m", "control:majority", "--seed", "1", "--seed", "1"): (
         "--seed is given 2 times",
     ),

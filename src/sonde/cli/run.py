@@ -25,6 +25,7 @@ from sonde.cli.options import (
     argument,
     listed,
     option,
+    pairs,
     verb,
 )
 from sonde.cli.verbs import components
@@ -220,6 +221,8 @@ def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
     """
     kind = PROBES.find(wanted.probe)
     over = axes(kind, wanted.over)
+    if fixed := [key for key in pairs(asked.settings) if key in over]:
+        raise UsageError(f"--over and --set both give {fixed[0]}; give it once")
     asked.check(kind(), wanted.by.on)
     from sonde.cli.report import show_report
     from sonde.runs.run import default_folder, describe, released

@@ -66,7 +66,7 @@ def summary(command: Any) -> str:
 
 
 class Command(TyperCommand):
-    """A command that rejects an option given twice, where click keeps only the last value."""
+    """A command that rejects an option or a setting given twice, of which only one would count."""
 
     def make_parser(self, ctx: Any) -> Any:
         """The parser of the command line."""
@@ -78,6 +78,10 @@ class Command(TyperCommand):
             for parameter, count in Counter(order).items():
                 if count > 1 and not parameter.multiple and parameter.name != "help":
                     raise UsageError(_repeated(max(parameter.opts, key=len), count))
+            flags = {parameter.name: max(parameter.opts, key=len) for parameter in order}
+            for key in {text.partition("=")[0] for text in opts.get("settings") or ()}:
+                if key in flags:
+                    raise UsageError(f"{flags[key]} and --set both give {key}; give it once")
             return opts, rest, order
 
         parser.parse_args = parse_once  # type: ignore[method-assign]
