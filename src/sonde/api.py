@@ -194,6 +194,10 @@ def compare(
         raise UsageError(f"seed must not be negative, found {seed}")
     if frames < 1:
         raise UsageError(f"frames must be at least 1, found {frames}")
+    if floor < 1:
+        raise UsageError(f"floor must be at least 1, found {floor}")
+    if draw not in ("relation", "pair"):
+        raise UsageError(f"draw must be 'relation' or 'pair', found {draw!r}")
     found = opened(_flat(runs))
     reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
     return report.compare(compared(found, groups, models), reading)

@@ -139,6 +139,10 @@ def test_errors_of_python_name_no_flags(tmp_path: Path) -> None:
             sonde.compare(given, groups=groups)
         for shell in ("--", "sonde compare", "sonde run"):
             assert shell not in str(error.value)
+    with pytest.raises(UsageError, match="draw must be 'relation' or 'pair', found 'prompt'"):
+        sonde.compare(runs, draw="prompt")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="floor must be at least 1, found 0"):
+        sonde.compare(runs, floor=0)
 
 
 def about(
