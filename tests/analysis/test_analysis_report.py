@@ -148,6 +148,13 @@ def test_no_two_runs_are_said_to_agree_least_on_templates_unless_a_test_says_so(
     assert "cannot be told" in said
 
 
+def test_runs_of_different_tasks_are_not_averaged() -> None:
+    outcomes = [[1] * 40, [0] * 40]
+    scored, written = asked("a", outcomes), changed(asked("b", outcomes), way="written")
+    assert found(report_of([scored, asked("b", outcomes)], READING), "known best")
+    assert not found(report_of([scored, written], READING), "known best", "on average")
+
+
 def test_relations_are_known_best_or_least_only_where_a_test_says_so() -> None:
     apart = report_of([asked("a", [[1] * 40, [0] * 40]), asked("b", [[1] * 40, [0] * 40])], READING)
     [said] = found(apart, "known best")

@@ -82,6 +82,15 @@ def _title(aligned: Aligned) -> str:
 
 def _findings(of: Comparison) -> Iterator[str]:
     yield from _shared(of)
+    if len({run.judged.way == "written" for run in of.aligned.runs}) == 1:
+        yield from _averages(of)
+    yield from _of_kin(of)
+    if of.aligned.same_prompts:
+        yield from _template_order(of)
+
+
+def _averages(of: Comparison) -> Iterator[str]:
+    """Averages over runs, none of them of scored options and generated text together."""
     within, between = (of.estimates[f"sharing.{part}"].value for part in ("within", "between"))
     if within is not None and between is not None:
         yield (
@@ -92,9 +101,6 @@ def _findings(of: Comparison) -> Iterator[str]:
     alike = of.estimates["correlation.mean"]
     if alike.value is not None and alike.n > 1:  # of a single pair of runs it is no finding
         yield f"The runs find the same relations easy with r = {alike.value:.2f} on average."
-    yield from _of_kin(of)
-    if of.aligned.same_prompts:
-        yield from _template_order(of)
 
 
 def _shared(of: Comparison) -> Iterator[str]:
