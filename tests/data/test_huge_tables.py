@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import struct
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,29 @@ def test_repeated_texts_in_lists_of_parquet_are_made_once_and_limited(
     assert "has more than 13,299 characters" in refusal(path)
     monkeypatch.setattr(files, "LONGEST_CELL", 49)
     assert "column 'aliases' has a cell of more than 49 bytes" in refusal(path)
+
+
+@pytest.mark.parametrize("wrap", [lambda text: {"en": text}, lambda text: [{"en": [text]}]])
+def test_texts_inside_objects_of_parquet_are_limited(
+    wrap: Callable[[str], Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "facts.parquet"
+    columns = {"subject": ["Peru"] * 10, "object": ["Lima"] * 10, "note": [wrap("x" * 50)] * 10}
+    parquet.write_table(pyarrow.table(columns), path)
+    monkeypatch.setattr(dataset, "MOST_TEXT", 579)
+    assert "has more than 579 characters" in refusal(path)
+    monkeypatch.setattr(dataset, "MOST_TEXT", 580)
+    assert load(str(path)).size == 1
+
+
+def test_a_column_of_parquet_that_unpacks_to_too_much_is_rejected_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "facts.parquet"
+    table = pyarrow.table({"subject": ["x" * 2**21], "object": ["Lima"]})
+    parquet.write_table(table, path, compression="gzip", use_dictionary=False)
+    monkeypatch.setattr(files, "UNPACKED", 1)
+    assert f"{path}: column 'subject' unpacks to more than 1 MiB" in refusal(path)
 
 
 def test_the_text_of_a_table_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

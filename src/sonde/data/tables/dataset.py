@@ -383,7 +383,9 @@ def open_table(path: Path, given: Given) -> Dataset:
 
 
 def _characters(cell: object) -> int:
-    """The length of a cell's text, or of all texts of a list."""
+    """The length of a cell's text, or of all texts of a list or an object."""
+    if isinstance(cell, dict):
+        return sum(map(_characters, cell.values()))
     if isinstance(cell, list):
         return sum(map(_characters, cell))
     return len(cell) if isinstance(cell, str) else 0

@@ -29,7 +29,7 @@ from sonde.data.lines import (
     regular,
 )
 from sonde.data.tables.columns import LONGEST_CELL, SHOWN
-from sonde.data.tables.excel import check_workbook
+from sonde.data.tables.excel import MIB, UNPACKED, check_workbook
 
 DELIMITERS = ",;\t"
 UNREADABLE = (OSError, BadZipFile, ExpatError, zlib.error, EOFError, RuntimeError)
@@ -139,6 +139,7 @@ def _parquet_rows(path: Path, complain: Complain) -> Iterator[Row]:
                 f"{path}: column {maps[0]!r} is a map, which sonde does not read; save it as a "
                 "text or a list, or drop it"
             )
+        _check_unpacked(path, metadata)
         leaves = {metadata.schema.column(i).path for i in range(metadata.num_columns)}
         texts = [leaf for column in schema for leaf in _text_leaves(column) if leaf in leaves]
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
@@ -154,6 +155,18 @@ def _parquet_rows(path: Path, complain: Complain) -> Iterator[Row]:
                         complain(fault)
     except (OSError, pyarrow.ArrowException) as error:
         complain(DataError(f"{path}: not a Parquet file that can be read ({error})"))
+
+
+def _check_unpacked(path: Path, metadata: Any) -> None:
+    """Reject a file whose texts, a part of which is unpacked at once, need too much memory."""
+    for group in map(metadata.row_group, range(metadata.num_row_groups)):
+        for column in map(group.column, range(group.num_columns)):
+            is_text = column.physical_type == "BYTE_ARRAY"
+            if is_text and column.total_uncompressed_size > UNPACKED * MIB:
+                raise DataError(
+                    f"{path}: column {column.path_in_schema!r} unpacks to more than {UNPACKED} MiB "
+                    "in one row group; split the table, or drop the column"
+                )
 
 
 def _has_map(kind: Any) -> bool:
