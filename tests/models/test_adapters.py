@@ -197,6 +197,13 @@ def broken(base: Path, lora: Path) -> str:
     return f"hf:{base}+peft:{lora}"
 
 
+def linked(base: Path, lora: Path) -> str:
+    elsewhere = base.parent / "elsewhere.safetensors"
+    (lora / "adapter_model.safetensors").rename(elsewhere)
+    (lora / "adapter_model.safetensors").symlink_to(elsewhere)
+    return f"hf:{base}+peft:{lora}"
+
+
 def another_base(base: Path, lora: Path) -> str:
     return f"hf:{tiny.llama(base.parent / 'other', seed=3)}+peft:{lora}"
 
@@ -240,6 +247,7 @@ def renamed(lora: Path, **changes: Any) -> None:
         (no_config, "adapter_config.json cannot be read.*that peft has saved"),
         (pickled, "holds no adapter_model.safetensors; pickled adapters are never read"),
         (broken, "does not read as safetensors"),
+        (linked, "adapter_model.safetensors lies outside .*; copy the file into the folder"),
         (another_base, "was made for .*base and not for .*other"),
         (another_shape, "does not fit .*size mismatch.*made for somebody/wide"),
         (another_architecture, "does not fit .*Target modules.*made for somebody/else"),

@@ -25,6 +25,7 @@ from sonde.models.torch.loading.weight_files import (
     ADAPTER,
     count_tensors,
     quantisation,
+    refuse_outside,
     remembered_hash,
 )
 from sonde.models.torch.loading.weights import Loaded, first_line
@@ -82,6 +83,7 @@ def refuse_unfit(loaded: Loaded, folder: Path, config: dict[str, Any], base: str
             f"{folder} holds no {WEIGHTS}; pickled adapters are never read: save it again with "
             "safe_serialization=True"
         )
+    refuse_outside(folder, folder / WEIGHTS)
     count_tensors(folder / WEIGHTS)
     if is_fetched(loaded.model):
         raise ModelError(

@@ -69,8 +69,7 @@ def weight_files(folder: Path, config: dict[str, Any]) -> list[Path]:
             f"it behind its base (hf:BASE+peft:{folder}), or merge it and give the merged folder"
         )
     read = [folder / WHOLE]
-    if read[0].exists() and not _inside(folder, read[0]):
-        raise ModelError(f"{read[0]} {OUTSIDE.format(folder=folder)}")
+    refuse_outside(folder, read[0])
     if not read[0].exists():
         read = list(shards(folder)) if (folder / INDEX).exists() else []
     found = sorted({*folder.glob(f"*{ENDING}"), *read})
@@ -119,6 +118,12 @@ def shards(folder: Path) -> Iterator[Path]:
         if not path.is_file():
             raise ModelError(f"{said} which is not there; fetch or save the model again")
         yield path
+
+
+def refuse_outside(folder: Path, path: Path) -> None:
+    """Refuse a file that is there and links out of its folder."""
+    if path.exists() and not _inside(folder, path):
+        raise ModelError(f"{path} {OUTSIDE.format(folder=folder)}")
 
 
 def _inside(folder: Path, path: Path) -> bool:
