@@ -60,7 +60,7 @@ def test_a_damaged_shard_is_put_aside_aloud(finished: tuple[Path, Path]) -> None
     before, shard = files(out), out / "shards" / NAME
     bad = flip(0.5)(shard.read_bytes())
     shard.write_bytes(bad)
-    process("report", out).refused(STORE, f"shard {shard} is corrupt", "'sonde run' again")
+    process("report", out).refused(STORE, f"shard {shard} is corrupt", "the same run again")
     done = process(*words(data, out))
     assert done.code == 0
     aside = out / "quarantine" / f"{NAME}.0"

@@ -246,6 +246,6 @@ def test_a_stored_nan_stops_the_reading_and_is_computed_anew(tmp_path: Path) -> 
         said = str(caught.value)
         assert f"shard {path} holds NaN" in said
         assert "fact 'P1:3'" in said
-        assert "'sonde run' again" in said
+        assert "the same run again" in said
     assert sonde.run(probe, Listing(), data, out).report().estimates == before
     assert (out / "quarantine").is_dir()
