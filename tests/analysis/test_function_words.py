@@ -12,7 +12,7 @@ from sonde.analysis.readings import read_further
 from sonde.core.facts import Dataset
 from sonde.core.reports import Report
 from sonde.models.scripted import Scripted
-from sonde.probes.belief.probe import Belief
+from sonde.former.belief.probe import Belief
 from tests.rows import answer_all
 from tests.rows import asked as asked_of
 from tests.worlds import dataset_of, fact, relation

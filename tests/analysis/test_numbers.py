@@ -19,12 +19,12 @@ from sonde.core.facts import Dataset
 from sonde.core.reports import Estimate
 from sonde.metrics.consistency import equal_answers, matching_answers
 from sonde.metrics.judged import Grid, Judges
-from sonde.probes.belief.probe import Belief
-from sonde.probes.belief_icl.probe import BeliefIcl
+from sonde.former.belief.probe import Belief
+from sonde.former.belief_icl.probe import BeliefIcl
 from sonde.testing import oracle_for
 from tests.analysis.world import judged
 from tests.grids import grids, names_only, one_relation, templates_only
-from tests.probes.belief_world import ANSWERS, FACTS, Told, world
+from tests.former.belief_world import ANSWERS, FACTS, Told, world
 from tests.rows import answer_all
 from tests.worlds import world as capitals_and_instruments
 

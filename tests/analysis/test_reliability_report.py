@@ -12,11 +12,11 @@ from sonde.core.fingerprints import draw_key
 from sonde.core.prompts import Prompt
 from sonde.core.reports import Bars, Boxes, Curves, Estimate, HeatMap, Report
 from sonde.metrics.distance import Monitored
-from sonde.probes.monitor.probe import Monitor
+from sonde.former.monitor.probe import Monitor
 from sonde.reporting.render.figures import on_page
 from tests.analysis.monitors import monitored, run
 from tests.analysis.world import asked, report_of, table
-from tests.probes.monitor_world import Told, golden, kind, world
+from tests.former.monitor_world import Told, golden, kind, world
 from tests.rows import answer_all
 
 READING = Reading(draws=100)

@@ -14,7 +14,7 @@ import sonde
 from sonde.core.errors import UsageError
 from sonde.core.reports import Boxes, Cell, Curves, Estimate, Figure, Histogram, Labelled, Strip
 from sonde.models.scripted import Scripted
-from sonde.probes import PROBES
+from sonde.former import PROBES
 
 ICL: dict[str, Any] = {"samples": 3, "most": 3, "floor": 2, "draws": 200}
 SETTINGS: dict[str, dict[str, Any]] = {

@@ -210,9 +210,9 @@ def test_the_top_level_holds_rooms_and_what_users_import() -> None:
 
 @pytest.mark.parametrize("room", ["api", "cli", "lab", "runs"])
 def test_probes_are_known_by_their_names_alone(room: str) -> None:
-    table = {f"sonde.probes.{name}" for name in ("PROBES", "SUMMARIES")}
+    table = {f"sonde.former.{name}" for name in ("PROBES", "SUMMARIES")}
     for path in (path for path in modules() if path.relative_to(SOURCE).parts[0].startswith(room)):
-        met = {name for name in imports(path) if name.startswith("sonde.probes")}
+        met = {name for name in imports(path) if name.startswith("sonde.former")}
         assert met <= table, f"{path.name} imports {met - table}"
 
 

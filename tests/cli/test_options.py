@@ -35,7 +35,7 @@ class Tool:
     name: ClassVar[str] = "tool"
     sizes: tuple[int, ...] = setting((1, 2), "its sizes")
     sharp: bool = setting(True, "whether it cuts")
-    edge: int = setting(3, "how thin", least=2)
+    edge: int = setting(3, "how thin", min=2)
 
 
 def greet(words: Words) -> None:
@@ -99,5 +99,5 @@ def test_a_verb_is_imported_when_it_is_named_and_a_probe_when_it_is_run() -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
-    assert {"sonde.cli.run", "sonde.probes.lama.probe"} <= {*loaded}
-    assert not {"sonde.cli.lab", "sonde.cli.optimise", "sonde.probes.belief.probe"} & {*loaded}
+    assert {"sonde.cli.run", "sonde.former.lama.probe"} <= {*loaded}
+    assert not {"sonde.cli.lab", "sonde.cli.optimise", "sonde.former.belief.probe"} & {*loaded}

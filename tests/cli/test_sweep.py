@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from sonde.cli.run import axes
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from tests.command import Sonde
 
 

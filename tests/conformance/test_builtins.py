@@ -10,7 +10,7 @@ from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score, Trace
 from sonde.data.catalog import bundled
 from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.testing import check_dataset, check_model, check_probe, oracle_for
 
 

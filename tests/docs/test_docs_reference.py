@@ -12,7 +12,7 @@ import pytest
 import sonde
 from sonde.core.components import settings_of
 from sonde.core.facts import Dataset
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.testing import oracle_for
 
 from .pages import DOCS, PAGES, ROOT

@@ -31,7 +31,7 @@ from sonde.lab.estimators.catalogue import (
 )
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.runs.run import Run
 from tests import worlds
 from tests.worlds import dataset_of, entity, question

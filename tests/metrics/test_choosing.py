@@ -8,7 +8,7 @@ from pyarrow import table
 from sonde.core.answers import Filled
 from sonde.core.columns import Answers, FilledColumns
 from sonde.metrics.verdicts import judge_block
-from sonde.probes.lama.judge import NOTHING, as_choice, fillable
+from sonde.former.lama.judge import NOTHING, as_choice, fillable
 
 WATCHED = ("Lima", "Oslo", "Cusco", "La Paz")
 

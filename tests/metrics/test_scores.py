@@ -23,10 +23,10 @@ from sonde.metrics.verdicts import judge, judge_block
 from sonde.models.torch.by_relation import ensemble
 from sonde.optimise.lpaqa.choosing import scoring
 from sonde.optimise.making import Task
-from sonde.probes.framing.judge import FALSE, TRUE, verdicts
-from sonde.probes.lke.asking import Asked
-from sonde.probes.lke.choices import judge as lke_judge
-from sonde.probes.lke.choices import worded
+from sonde.former.framing.judge import FALSE, TRUE, verdicts
+from sonde.former.lke.asking import Asked
+from sonde.former.lke.choices import judge as lke_judge
+from sonde.former.lke.choices import worded
 from sonde.prompting.sequences import Separators
 from tests.worlds import fact, relation, template, world
 

@@ -11,8 +11,8 @@ from sonde.core.abilities import Identity
 from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import PromptTooLong
 from sonde.core.prompts import Prompt
-from sonde.probes.lama.probe import Lama
-from sonde.probes.lke.ic import IcLke
+from sonde.former.lama.probe import Lama
+from sonde.former.lke.ic import IcLke
 from sonde.runs.refusals import fitting, largest
 from tests.worlds import fact, world
 

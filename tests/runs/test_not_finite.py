@@ -21,7 +21,7 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace, Want, prompts_of
 from sonde.core.reports import Report
 from sonde.data.catalog import load as load_dataset
-from sonde.probes.lama.probe import Lama
+from sonde.former.lama.probe import Lama
 from sonde.store.manifest import Digests
 from sonde.store.runs import RunFolder
 from tests import tiny

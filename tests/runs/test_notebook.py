@@ -14,7 +14,7 @@ from sonde.core.components import settings_of
 from sonde.core.errors import UsageError
 from sonde.core.reports import Estimate
 from sonde.metrics.judged import FACT_COLUMNS
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.runs.run import Run
 
 LINE = 160  # characters

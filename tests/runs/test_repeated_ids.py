@@ -21,8 +21,8 @@ from sonde.data.format import open_dataset, seal
 from sonde.models.controls import majority
 from sonde.optimise.lpaqa import Lpaqa
 from sonde.optimise.making import optimise
-from sonde.probes.lama.judge import Facts
-from sonde.probes.lama.probe import Lama
+from sonde.former.lama.judge import Facts
+from sonde.former.lama.probe import Lama
 from sonde.runs.plan import plan
 from sonde.runs.run import open_run
 from tests import tiny

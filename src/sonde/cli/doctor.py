@@ -41,7 +41,7 @@ from sonde.doctor.diagnose import diagnose, more_facts, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.reporting.render.terminal_text import line
 from sonde.runs import certifying
 from sonde.runs.certificates import file_named, keep

@@ -115,13 +115,13 @@ def _fills(value: Mapping[str, object], kind: Any) -> bool:
     return all(name in hints and fits(each, hints[name]) for name, each in value.items())
 
 
-def setting(default: Any, help: str, *, least: int | None = None, reads: bool = False) -> Any:
+def setting(default: Any, help: str, *, min: int | None = None, analysis_only: bool = False) -> Any:
     """A dataclass field with a default and a sentence that explains it.
 
-    `least` is the smallest number allowed. A setting that `reads` changes no prompt, only how the
+    `min` is the smallest number allowed. An `analysis_only` setting changes no prompt, only how the
     answers are read, and may be changed after the run.
     """
-    return field(default=default, metadata={"help": help, "least": least, "reads": reads})
+    return field(default=default, metadata={"help": help, "min": min, "analysis_only": analysis_only})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,8 +132,8 @@ class Setting:
     type: Any
     default: Any
     help: str
-    least: int | None
-    reads: bool
+    min: int | None
+    analysis_only: bool
 
 
 def settings_of(cls: type) -> tuple[Setting, ...]:
@@ -145,8 +145,8 @@ def settings_of(cls: type) -> tuple[Setting, ...]:
             type=hints[f.name],
             default=_default(f),
             help=f.metadata.get("help", ""),
-            least=f.metadata.get("least"),
-            reads=f.metadata.get("reads", False),
+            min=f.metadata.get("min"),
+            analysis_only=f.metadata.get("analysis_only", False),
         )
         for f in fields(cls)
     )
@@ -177,8 +177,8 @@ def _check(setting: Setting, value: Any) -> None:
     elif not fits(value, setting.type):
         kind = setting.type if origin else setting.type.__name__
         raise UsageError(f"setting {setting.name} must be {kind}, not {value!r}")
-    if setting.least is not None and value < setting.least:
-        raise UsageError(f"setting {setting.name} must be at least {setting.least}, not {value}")
+    if setting.min is not None and value < setting.min:
+        raise UsageError(f"setting {setting.name} must be at least {setting.min}, not {value}")
 
 
 def parse(cls: type, texts: Mapping[str, str]) -> dict[str, Any]:

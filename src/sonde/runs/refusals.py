@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, Relation, Style, Template
 from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.runs.masks import choose_answer
 from sonde.runs.shards import asked
 
@@ -182,7 +182,7 @@ def largest(probe: Probe, model: Plans, dataset: Dataset) -> int | None:
     Only values below the probe's own are tried.
     """
     name = cast(HasLengthSetting, probe).shrinks
-    least = next(s.least or 1 for s in settings_of(type(probe)) if s.name == name)
+    least = next(s.min or 1 for s in settings_of(type(probe)) if s.name == name)
     low, high = least, int(getattr(probe, name)) - 1
     best = None
     while low <= high:

@@ -34,7 +34,7 @@ from sonde.core.words import counted
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.runs import certificates
 from sonde.runs.batches import Watch, computing, settled
 from sonde.runs.forms import with_form
@@ -321,7 +321,7 @@ def open_run(path: str | Path) -> Run:
 
 def _described(probe: Probe) -> dict[str, Any]:
     values = asdict(cast(Any, probe))
-    reads = {s.name for s in settings_of(type(probe)) if s.reads}
+    reads = {s.name for s in settings_of(type(probe)) if s.analysis_only}
     return {
         "name": probe.name,
         "sonde": __version__,  # another version may ask or score otherwise

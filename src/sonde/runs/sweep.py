@@ -150,7 +150,7 @@ def cells(probe: Probe, over: Over) -> Iterator[tuple[Mapping[str, Any], Probe]]
             raise UsageError(f"{probe.name} has no setting {name!r}; {nearest(name, known)}")
         if not values:
             raise UsageError(f"setting {name} is given no value to sweep over")
-    if over and all(known[name].reads for name in over):
+    if over and all(known[name].analysis_only for name in over):
         raise UsageError(
             f"how answers are read needs no sweep ({', '.join(over)}): make one run, and read it "
             "again with 'sonde report RUN --set KEY=VALUE'"

@@ -13,7 +13,7 @@ from sonde.core.facts import APART, Dataset, Fact
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.lines import read_rows
 from sonde.models.scripted import Scripted
-from sonde.probes.lama.probe import Lama
+from sonde.former.lama.probe import Lama
 from sonde.runs.guessing import unguessable
 from sonde.runs.run import run
 from tests import tiny

@@ -22,7 +22,7 @@ from sonde.data import catalog
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Method, Order, Tick, methods, optimise
-from sonde.probes import PROBES
+from sonde.former import PROBES
 from sonde.runs.run import Run, run
 
 UNUSED = "lama-unused"

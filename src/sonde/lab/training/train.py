@@ -61,26 +61,26 @@ class TrainSettings:
     lists: float = setting(
         0.3, "Share of the mentions that stand in lists of facts; a masked model reads none."
     )
-    epochs: int = setting(0, "How often the text is read; 0: 15 times causal, 30 masked.", least=0)
+    epochs: int = setting(0, "How often the text is read; 0: 15 times causal, 30 masked.", min=0)
     rate: float = setting(
         0.0, "Learning rate at its highest; 0: 0.003 causal, 0.002 masked, less in wider models."
     )
     batch: int = setting(
-        0, "Blocks or sentences a step; 0: 4 blocks, 128 sentences. A GPU wants more.", least=0
+        0, "Blocks or sentences a step; 0: 4 blocks, 128 sentences. A GPU wants more.", min=0
     )
-    block: int = setting(256, "Tokens of a block, in which a causal model reads texts.", least=2)
+    block: int = setting(256, "Tokens of a block, in which a causal model reads texts.", min=2)
     mask: float = setting(0.2, "Share of the words that a masked model has to fill in.")
     warmup: float = setting(0.05, "Share of the steps in which the learning rate rises.")
     decay: float = setting(0.01, "Weight decay.")
     seed: int = setting(0, "Seed of first weights, order and masked words.")
     checkpoints: int = setting(
-        0, "Models kept on the way, each after twice the steps of the one before.", least=0
+        0, "Models kept on the way, each after twice the steps of the one before.", min=0
     )
     precision: Literal["float32", "bfloat16"] = setting(
         "float32", "Of the sums on a GPU; weights are float32."
     )
     device: str = setting("auto", "auto, cpu or cuda.")
-    threads: int = setting(2, "Threads on a CPU; their number moves the last digits.", least=1)
+    threads: int = setting(2, "Threads on a CPU; their number moves the last digits.", min=1)
 
     def __post_init__(self) -> None:
         shape(self.size)

@@ -19,30 +19,30 @@ class WorldSettings:
     name: ClassVar[str] = "world"
 
     seed: int = setting(0, "decides every draw")
-    one_one: int = setting(2, "relations 1-1: each subject has an object of its own", least=0)
-    many_one: int = setting(4, "relations N-1: one object of few", least=0)
-    many_many: int = setting(2, "relations N-M: two or three objects of few", least=0)
-    unshown: int = setting(1, "how many of the N-1 relations the text never mentions", least=0)
-    facts: int = setting(150, "facts of each relation", least=1)
-    subjects: int = setting(400, "subjects in all; relations share them", least=1)
-    objects: int = setting(20, "objects of each relation that is not 1-1", least=2)
-    words: int = setting(120, "words that the usual names of subjects are made of", least=2)
-    families: int = setting(24, "how many of these words are family words, the second", least=1)
+    one_one: int = setting(2, "relations 1-1: each subject has an object of its own", min=0)
+    many_one: int = setting(4, "relations N-1: one object of few", min=0)
+    many_many: int = setting(2, "relations N-M: two or three objects of few", min=0)
+    unshown: int = setting(1, "how many of the N-1 relations the text never mentions", min=0)
+    facts: int = setting(150, "facts of each relation", min=1)
+    subjects: int = setting(400, "subjects in all; relations share them", min=1)
+    objects: int = setting(20, "objects of each relation that is not 1-1", min=2)
+    words: int = setting(120, "words that the usual names of subjects are made of", min=2)
+    families: int = setting(24, "how many of these words are family words, the second", min=1)
     skew: float = setting(
-        0.0, "the k-th object of a relation has weight k^-SKEW; 0 makes all alike common", least=0
+        0.0, "the k-th object of a relation has weight k^-SKEW; 0 makes all alike common", min=0
     )
     cues: float = setting(0.0, "share of facts whose object the family word stands for")
-    templates: int = setting(10, "templates of each relation", least=LEAST_TEMPLATES)
-    used: int = setting(5, "how many of them the text uses; it never uses the others", least=2)
+    templates: int = setting(10, "templates of each relation", min=LEAST_TEMPLATES)
+    used: int = setting(5, "how many of them the text uses; it never uses the others", min=2)
     ladder: tuple[int, ...] = setting(
         (0, 1, 2, 5, 10, 50), "how often the text states a fact; dealt evenly over the facts"
     )
     aliases: float = setting(
         0.5, "share of facts, of those stated twice or more, whose subject has both names in them"
     )
-    introductions: int = setting(4, "how often the text introduces an alias that it uses", least=0)
+    introductions: int = setting(4, "how often the text introduces an alias that it uses", min=0)
     namings: int = setting(
-        2, "how often the text says of each object what it is, and not whose", least=0
+        2, "how often the text says of each object what it is, and not whose", min=0
     )
     train: float = setting(0.3, "share of facts for training probes")
     dev: float = setting(0.1, "share of facts for choosing between trained probes; the rest: test")
@@ -76,8 +76,8 @@ class WorldSettings:
     def _check_numbers(self) -> None:
         for each in settings_of(type(self)):
             value = getattr(self, each.name)
-            if each.least is not None and not value >= each.least:
-                raise UsageError(f"setting {each.name} must be at least {each.least}, not {value}")
+            if each.min is not None and not value >= each.min:
+                raise UsageError(f"setting {each.name} must be at least {each.min}, not {value}")
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise UsageError(f"setting {name} is a share, 0 to 1; not {getattr(self, name):g}")

@@ -23,18 +23,18 @@ class AutoPrompt:
 
     name: ClassVar[str] = "autoprompt"
 
-    triggers: int = setting(5, "how many tokens stand between subject and answer", least=1)
-    iterations: int = setting(1000, "how often a trigger is looked at; 0 leaves the start", least=0)
+    triggers: int = setting(5, "how many tokens stand between subject and answer", min=1)
+    iterations: int = setting(1000, "how often a trigger is looked at; 0 leaves the start", min=0)
     batch: int = setting(
-        56, "training facts of a relation that give the gradient, and as many to try on", least=1
+        56, "training facts of a relation that give the gradient, and as many to try on", min=1
     )
-    candidates: int = setting(10, "tokens that are tried in a trigger's place each time", least=1)
+    candidates: int = setting(10, "tokens that are tried in a trigger's place each time", min=1)
     form: Literal["text", "vectors"] = setting(
         "text",
         "use words that can be written down, or any token, kept as a vector of a soft prompt",
     )
     together: int = setting(
-        0, "relations searched side by side; 0: all of them on a GPU, four on a CPU", least=0
+        0, "relations searched side by side; 0: all of them on a GPU, four on a CPU", min=0
     )
 
     def refuse(self, model: Model) -> None:

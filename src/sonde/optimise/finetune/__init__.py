@@ -23,14 +23,14 @@ class FineTune:
 
     name: ClassVar[str] = "finetune"
 
-    epochs: int = setting(10, "how often every training fact is seen; 0 leaves the start", least=0)
-    batch: int = setting(2, "training facts of a relation in one step", least=1)
+    epochs: int = setting(10, "how often every training fact is seen; 0 leaves the start", min=0)
+    batch: int = setting(2, "training facts of a relation in one step", min=1)
     rate: float = setting(2e-6, "the highest learning rate")
     warmup: float = setting(0.1, "share of the steps in which the rate rises")
     decay: float = setting(0.0, "weight decay of AdamW")
-    checks: int = setting(1, "how often in an epoch dev facts are looked at", least=1)
+    checks: int = setting(1, "how often in an epoch dev facts are looked at", min=1)
     patience: int = setting(
-        0, "end a relation after so many looks at dev facts without a gain; 0: never", least=0
+        0, "end a relation after so many looks at dev facts without a gain; 0: never", min=0
     )
     softmax: Literal["model", "allowed"] = setting(
         "model", "the loss is over every token of the model, or over the answers allowed"
@@ -39,7 +39,7 @@ class FineTune:
         "float16", "how the change of each weight is kept; finetuned:FOLDER needs it"
     )
     together: int = setting(
-        0, "relations trained side by side; 0: as many as a GPU holds, one on a CPU", least=0
+        0, "relations trained side by side; 0: as many as a GPU holds, one on a CPU", min=0
     )
 
     def refuse(self, model: Model) -> None:

@@ -27,9 +27,9 @@ class Lpaqa:
     choose: Literal["best", "average", "weighted"] = setting(
         "best", "the best template, the k best averaged, or the k best with weights that are tuned"
     )
-    k: int = setting(10, "how many templates are averaged; 0: all of them", least=0)
-    epochs: int = setting(10, "how often weights are tuned on every training fact", least=0)
-    batch: int = setting(32, "training facts in one step of tuning weights", least=1)
+    k: int = setting(10, "how many templates are averaged; 0: all of them", min=0)
+    epochs: int = setting(10, "how often weights are tuned on every training fact", min=0)
+    batch: int = setting(32, "training facts in one step of tuning weights", min=1)
     rate: float = setting(0.1, "the learning rate of the weights' logarithms")
 
     def refuse(self, model: Model) -> None:

@@ -22,23 +22,23 @@ class OptiPrompt:
 
     name: ClassVar[str] = "optiprompt"
 
-    vectors: int = setting(5, "how many vectors stand between subject and answer", least=1)
+    vectors: int = setting(5, "how many vectors stand between subject and answer", min=1)
     start: Literal["random", "manual"] = setting(
         "random", "begin with random vectors, or with a vector per token of the first template"
     )
-    epochs: int = setting(10, "how often every training fact is seen; 0 leaves the start", least=0)
-    batch: int = setting(16, "training facts of a relation in one step", least=1)
+    epochs: int = setting(10, "how often every training fact is seen; 0 leaves the start", min=0)
+    batch: int = setting(16, "training facts of a relation in one step", min=1)
     rate: float = setting(3e-3, "the highest learning rate")
     warmup: float = setting(0.1, "share of the steps in which the rate rises")
-    checks: int = setting(3, "how often in an epoch dev facts are looked at", least=1)
+    checks: int = setting(3, "how often in an epoch dev facts are looked at", min=1)
     patience: int = setting(
-        0, "end a relation after so many looks at dev facts without a gain; 0: never", least=0
+        0, "end a relation after so many looks at dev facts without a gain; 0: never", min=0
     )
     softmax: Literal["model", "allowed"] = setting(
         "model", "the loss is over every token of the model, or over the answers allowed"
     )
     together: int = setting(
-        0, "relations trained side by side; 0: all of them on a GPU, four on a CPU", least=0
+        0, "relations trained side by side; 0: all of them on a GPU, four on a CPU", min=0
     )
 
     def refuse(self, model: Model) -> None:
