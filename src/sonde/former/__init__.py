@@ -1,6 +1,6 @@
 """Probes, a folder each: what to ask, how to judge the answers, what the report says.
 
-`PROBES` is how a probe class is found: by its name, those of other packages through `sonde.former`.
+`PROBES` is how a probe class is found: by its name, those of other packages through `sonde.probes`.
 Light: a wrong name is refused before any of them is imported.
 """
 
@@ -43,5 +43,5 @@ SUMMARIES = {
 }
 """What each is about in a line, for lists that import none of them."""
 
-PROBES = Components(MODULES, "sonde.former")
+PROBES = Components(MODULES, "sonde.probes")
 """Every probe class by name."""

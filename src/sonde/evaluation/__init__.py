@@ -1,0 +1,1 @@
+"""Tables of graded prompts, and the numbers estimated from them."""

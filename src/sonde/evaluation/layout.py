@@ -1,0 +1,53 @@
+"""What a probe declares about its report, without importing reports."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from sonde.evaluation.tables import Results
+
+Over = Literal["relations", "facts"]
+Kind = Literal["table", "intervals", "lines", "histogram", "heat", "strip"]
+
+
+class Exhibit(NamedTuple):
+    """A table or figure of its own, from a frame.
+
+    A figure reads the columns x, y, low, high, n, color and label, as far as it has them. `units`
+    says of a column whether it is percent, points, number or count.
+    """
+
+    id: str
+    title: str
+    frame: pl.DataFrame
+    units: Mapping[str, str] = {}
+    kind: Kind = "table"
+    note: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layout:
+    """How the report of a probe is laid out.
+
+    Args:
+        headlines: the metrics that the report opens with; the first is in its title.
+        over: whether a headline counts every relation the same, or every fact.
+        title: a line about the settings, such as "few-shot, 4 examples".
+        verdict: the metric by which runs are compared; by default the first headline.
+        columns: further metrics of the relation table.
+        browse: columns of the searchable table of facts.
+        notes: sentences on method.
+        extra: makes further tables and figures from the results and the estimates.
+    """
+
+    headlines: Sequence[str]
+    over: Over = "relations"
+    title: str = ""
+    verdict: str = ""
+    columns: Sequence[str] = ()
+    browse: Sequence[str] = ("relation", "subject", "gold", "answer", "correct", "rank")
+    notes: Sequence[str] = ()
+    extra: "Callable[[Results, pl.DataFrame], Iterable[Exhibit]] | None" = None
