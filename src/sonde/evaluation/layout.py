@@ -10,14 +10,24 @@ if TYPE_CHECKING:
     from sonde.evaluation.tables import Results
 
 Over = Literal["relations", "facts"]
-Kind = Literal["table", "intervals", "lines", "histogram", "heat", "strip"]
+Kind = Literal["table", "intervals", "lines", "bars", "histogram", "heat", "strip"]
 
 
 class Exhibit(NamedTuple):
     """A table or figure of its own, from a frame.
 
-    A figure reads the columns x, y, low, high, n, color and label, as far as it has them. `units`
-    says of a column whether it is percent, points, number or count.
+    What a figure reads, with `color` the name of a series:
+
+    - intervals: label, color, x, low, high, n, text; one row per label and color
+    - lines: x (number or text), y, low, high, color; with a column `label` points are not joined
+    - bars: label, color, x, part (of x), text; drawn from left to right
+    - histogram: x (left edges), y, color
+    - heat: x and y (texts), color (number), text
+    - strip: y (a title per row), label (a token), color (its weight)
+
+    `units` says of a column whether it is percent, points, number, count, p or bar. Two axes in
+    percent get a diagonal. Colors of a heat map or strip are on a scale from 0 to `limit`, by
+    default the largest.
     """
 
     id: str
@@ -26,6 +36,14 @@ class Exhibit(NamedTuple):
     units: Mapping[str, str] = {}
     kind: Kind = "table"
     note: str = ""
+    x_label: str = ""
+    y_label: str = ""
+    limit: float = 0.0
+
+    def _repr_html_(self) -> str:
+        from sonde.reports.notebook import exhibit_html
+
+        return exhibit_html(self)
 
 
 @dataclass(frozen=True, kw_only=True)
