@@ -1,27 +1,33 @@
 """The contract of a probe: which prompts, how answers are judged, which metrics, how they are shown."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 import polars as pl
 
 from sonde.answers import Answers
 from sonde.bridge import as_block
+from sonde.core.components import setting
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block
 from sonde.evaluation.layout import Layout
-from sonde.evaluation.tables import fact_table
+from sonde.prompting.templates import CLOSE_HELP, closing_notice
 from sonde.prompts import PromptBatch
 
 if TYPE_CHECKING:
     from sonde.evaluation.estimate import Contrast, Group, Metric, Special
 
 Capability = Literal["score", "fill", "generate", "sample", "trace"]
+Requires = Sequence[frozenset[Capability]]
 
 
 class Probe:
     """Base of probes: a frozen dataclass whose fields, made with `setting`, become flags.
+
+    `metrics`, `groups`, `contrasts` and `layout` are attributes, or properties where they depend on
+    settings.
 
     Example:
         >>> @dataclass(frozen=True, kw_only=True)
@@ -31,34 +37,61 @@ class Probe:
         ...     layout = Layout(headlines=("robust",))
         ...     def prompts(self, data):
         ...         for relation in data.asked_relations():
-        ...             yield from fill_templates(data, relation, self.templates(relation), Score())
+        ...             subjects = usual_names(data.asked_frame(relation.id))
+        ...             options = [data.object_names(relation.id)]
+        ...             templates = self.templates(relation)
+        ...             yield from fill_templates(
+        ...                 relation, templates, subjects, Score(), options=options
+        ...             )
     """
 
     name: ClassVar[str]
-    requires: ClassVar[Sequence[frozenset[Capability]]]
+    requires: ClassVar[Requires]
+    """What a model must be capable of: alternatives, in order of preference."""
     unit: ClassVar[Literal["fact", "pair"]] = "fact"
     axes: ClassVar[tuple[str, ...]] = ()
+    """Further columns that tell rows of the same prompt apart."""
     separate: ClassVar[tuple[str, ...]] = ("answer_mode",)
+    """Columns whose values are never pooled."""
     length_setting: ClassVar[str] = ""
+    """The setting to lower if a prompt is too long."""
     answerable_only: ClassVar[bool] = False
-    metrics: "Sequence[Metric | Special]"
-    groups: "Sequence[str | tuple[str, ...] | Group]" = ("relation",)
-    contrasts: "Sequence[Contrast]" = ()
-    layout: Layout
+    """Whether prompts to which no correct name can be answered are excluded."""
+    lost: ClassVar[str] = "no correct object is one token of the model"
+    """Why a fact is excluded whose prompts are all excluded, or removed by `combine`."""
+
+    @property
+    def metrics(self) -> "Sequence[Metric | Special]":
+        """What is estimated from the rows."""
+        raise NotImplementedError
+
+    @property
+    def groups(self) -> "Sequence[str | tuple[str, ...] | Group]":
+        """Columns by which the metrics are estimated separately."""
+        return ("relation",)
+
+    @property
+    def contrasts(self) -> "Sequence[Contrast]":
+        """Axes along which rows are compared."""
+        return ()
+
+    @property
+    def layout(self) -> Layout:
+        """What the report shows first."""
+        raise NotImplementedError
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         """This probe with open settings decided, for a model with these capabilities."""
-        if any(needed <= capabilities for needed in self.requires):
-            return self
-        needed = " or ".join(" and ".join(sorted(each)) for each in self.requires)
-        raise AbilityError(
-            f"probe {self.name!r} needs a model that can {needed}; this one can "
-            f"{', '.join(sorted(capabilities)) or 'do nothing'}. See 'sonde models'"
-        )
+        first_met(self.name, self.requires, capabilities)
+        return self
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """The templates that are prompted, the base one first."""
         return relation.templates
+
+    def notices(self, data: Dataset) -> tuple[str, ...]:
+        """What the probe changes in the templates of the dataset, a sentence each."""
+        return ()
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Every prompt, in an order that depends on the dataset and the settings alone."""
@@ -66,6 +99,8 @@ class Probe:
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """The facts that are prompted, one row each; `excluded` has the reason where one is not."""
+        from sonde.evaluation.tables import fact_table
+
         return fact_table(data, self.unit)
 
     def judge(
@@ -82,9 +117,9 @@ class Probe:
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether a generated answer states one of the names."""
-        from sonde.prompting.matching import says
+        from sonde.prompting.matching import correct
 
-        return says(answer, names, language)
+        return correct(answer, names, language)
 
     # today's runs call these
     def suited(self, can: frozenset[Capability]) -> Self:
@@ -92,3 +127,40 @@ class Probe:
 
     def ask(self, dataset: Dataset) -> Iterator[Block]:
         return map(as_block, self.prompts(dataset))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskProbe(Probe):
+    """Base of probes that let masked models fill in one token, and others score options."""
+
+    requires = (frozenset({"fill"}), frozenset({"score"}))
+
+    answer: Literal["auto", "fill", "score"] = setting(
+        "auto",
+        "fill a mask, or score the relation's objects as options; auto fills where the model can, "
+        "unless an object of a table is more than one token",
+    )
+    close: bool = setting(True, CLOSE_HELP)
+
+    def resolve(self, capabilities: frozenset[Capability]) -> Self:
+        modes = [mode for mode in self.requires if self.answer in ("auto", *mode)]
+        (answer,) = first_met(self.name, modes, capabilities)
+        return replace(self, answer=answer, close=self.close and "fill" in capabilities)
+
+    def notices(self, data: Dataset) -> tuple[str, ...]:
+        relations = data.asked_relations() if self.close else ()
+        return closing_notice((r, template) for r in relations for template in self.templates(r))
+
+
+def first_met(
+    probe: str, requires: Iterable[frozenset[Capability]], capabilities: frozenset[Capability]
+) -> frozenset[Capability]:
+    """The first of some alternatives that a model meets; AbilityError if it meets none."""
+    for needed in requires:
+        if needed <= capabilities:
+            return needed
+    either = " or ".join(" and ".join(sorted(needed)) for needed in requires)
+    raise AbilityError(
+        f"probe {probe!r} needs a model that can {either}; this one can "
+        f"{', '.join(sorted(capabilities)) or 'do nothing'}. See 'sonde models'"
+    )

@@ -68,6 +68,8 @@ def fill_templates(
         capitalize: sentences begin with a capital, also if a name opens them.
         close: templates without final punctuation end with a full stop.
     """
+    if not templates:
+        return
     plain = all(template.plain for template in templates)
     marks = [closing_mark(each, relation.language) if close else "" for each in templates]
     further = [name for name in subjects.columns if name not in ("fact", "names", *FACT_VALUES)]

@@ -1,0 +1,81 @@
+"""BELIEF: every pair of subject and relation in many templates, under every alias of the subject."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from polars import col
+
+from sonde.core.components import setting
+from sonde.core.facts import LAMA, Dataset, Relation, Source, Template
+from sonde.evaluation import metrics as m
+from sonde.evaluation import special as s
+from sonde.evaluation.layout import Layout
+from sonde.probes.base import MaskProbe
+from sonde.prompting.templates import content_free, fill_templates, pair_names
+from sonde.prompts import FillMask, PromptBatch, Score
+
+CONTENT_FREE = ("N/A", "", "?")
+# LAMA's own prompt of a fact, on the facts of LAMA-UHN
+LAMA_PROMPT = (
+    (col("template_no") == 1)
+    & (col("origin") == LAMA)
+    & (col("alias_no") == 0)
+    & ~col("guessable")
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belief(MaskProbe):
+    """Accuracy, consistency and confidence over many templates of each fact."""
+
+    template_source: Literal["all", "manual"] = setting(
+        "all", "which templates to use: all, or those written by hand"
+    )
+    aliases: Literal["all", "original"] = setting(
+        "all", "which names of a subject to use: all, or its usual one"
+    )
+    bias: bool = setting(True, "also fill each template with subjects that state nothing")
+    top_k: int = setting(5, "how many of the most likely answers to store when filling", min=2)
+    fluctuation: Literal["relation", "pair"] = setting(
+        "relation",
+        "fluctuation shown first: of a template drawn per relation, or of a prompt per pair",
+        analysis_only=True,
+    )
+    fluctuation_draws: int = setting(
+        50_000, "how many draws the fluctuation takes", min=2, analysis_only=True
+    )
+    min_prompts: int = setting(
+        100,
+        "prompts a template needs for an overconfidence of its own",
+        min=1,
+        analysis_only=True,
+    )
+
+    name = "belief"
+    unit = "pair"
+    answerable_only = True
+
+    def templates(self, relation: Relation) -> tuple[Template, ...]:
+        sources = ("manual",) if self.template_source == "manual" else get_args(Source)
+        return tuple(t for t in relation.templates if t.source in sources)
+
+    def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
+        """Relation by relation: templates with content-free subjects, then pair by pair."""
+        for relation in data.asked_relations():
+            templates = self.templates(relation)
+            plain = [template for template in templates if template.plain and self.bias]
+            subjects = pair_names(data, relation.id)
+            if self.aliases == "original":
+                subjects = subjects.with_columns(col("names").list.head(1))
+            request: Score | FillMask = Score()
+            if self.answer == "fill":
+                # a name with a space in it is never one token, and most aliases have one
+                names = data.object_names(relation.id, aliases=True)
+                targets = tuple(name for name in names if len(name.split()) == 1)
+                request = FillMask(top_k=self.top_k, targets=targets)
+            options = [data.object_names(relation.id)]
+            for chosen, part in ((plain, content_free(*CONTENT_FREE)), (templates, subjects)):
+                yield from fill_templates(
+                    relation, chosen, part, request, options=options, close=self.close
+                )
