@@ -6,8 +6,7 @@ normalized. They are finite, or NaN if a name cannot be answered. Knows nothing 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
-from itertools import groupby
-from typing import Any, Self
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 import polars as pl
@@ -59,14 +58,17 @@ class Ragged:
         return np.repeat(np.arange(len(self)), self.counts)
 
     def sums(self) -> NDArray[np.float64]:
+        """The sum of each list."""
         # added list by list, in order: equal lists have equal sums, so ties stay ties
-        return np.bincount(self.owners, weights=self.values, minlength=len(self))
+        sums = np.bincount(self.owners, self.values, len(self))
+        return sums.astype(np.float64, copy=False)
 
 
-Column = NDArray[Any] | Ragged | pa.Array
+Column: TypeAlias = "NDArray[Any] | Ragged | pa.Array"
 
 
 def take(column: Column, rows: Ints) -> Column:
+    """Some entries, in the order given."""
     if isinstance(column, Ragged):
         counts = column.counts[rows]
         offsets = Ragged.of(counts, None).offsets
@@ -75,7 +77,8 @@ def take(column: Column, rows: Ints) -> Column:
     return column.take(pa.array(rows)) if isinstance(column, pa.Array) else column[rows]
 
 
-def concat(columns: Sequence[Column]) -> Column:
+def concat(columns: Sequence[Any]) -> Column:
+    """Columns of one type below each other."""
     if len(columns) == 1:
         return columns[0]
     if isinstance(columns[0], Ragged):
@@ -87,6 +90,7 @@ def concat(columns: Sequence[Column]) -> Column:
 
 
 def to_arrow(column: Column) -> pa.Array:
+    """A column for a table: lists as lists, a matrix as bytes."""
     if isinstance(column, Ragged):
         offsets = pa.array(column.offsets.astype(np.int32))
         return pa.ListArray.from_arrays(offsets, to_arrow(column.values))
@@ -101,6 +105,7 @@ def to_arrow(column: Column) -> pa.Array:
 
 
 def from_arrow(array: pa.Array, dtype: str = "") -> Column:
+    """The inverse of `to_arrow`; `dtype` is that of a matrix."""
     if pa.types.is_list(array.type):
         offsets = array.offsets.to_numpy()
         return Ragged((offsets - offsets[0]).astype(np.int64), from_arrow(array.flatten()))
@@ -113,12 +118,17 @@ def from_arrow(array: pa.Array, dtype: str = "") -> Column:
     return array if text else array.to_numpy(zero_copy_only=False)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Result:
-    """Base of the result types. Every field has one entry per prompt, in the order of the prompts,
-    so that selecting, joining and storing are written once. Fields are columns of a shard, so a
-    name has the same type in all of them."""
+    """Base of the result types.
+
+    Every field has one entry per prompt, in the order of the prompts, so that selecting, joining
+    and storing are written once. Fields are columns of a shard, so a name has the same type in all
+    of them.
+    """
 
     def columns(self) -> dict[str, Column]:
+        """The fields by name."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
 
     def __len__(self) -> int:
@@ -130,6 +140,7 @@ class Result:
 
     @classmethod
     def concat(cls, parts: Sequence[Self]) -> Self:
+        """Several below each other."""
         columns = [part.columns() for part in parts]
         return cls(**{name: concat([part[name] for part in columns]) for name in columns[0]})
 
@@ -146,6 +157,7 @@ class Result:
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> Self:
+        """The inverse of `to_arrow`; further columns are ignored."""
         columns = {}
         for f in fields(cls):
             array = table.column(f.name).combine_chunks()
@@ -187,15 +199,16 @@ class OptionScores(Result):
 
     def sums(self, suffix: bool = True) -> NDArray[np.float64]:
         """The log-probability of each option, with that of the text after it or without."""
-        sums = self.logprobs.values.sums()
+        sums: NDArray[np.float64] = self.logprobs.values.sums()
         return sums + self.suffix_logprobs.values.sums() if suffix else sums
 
     def counts(self, suffix: bool = True) -> Ints:
         """The number of tokens of each option."""
-        counts = self.logprobs.values.counts
+        counts: Ints = self.logprobs.values.counts
         return counts + self.suffix_logprobs.values.counts if suffix else counts
 
     def invalid(self) -> Ints:
+        """As of `Result`."""
         bad = ~np.isfinite(self.sums())
         return np.unique(self.logprobs.owners[bad])
 
@@ -216,6 +229,7 @@ class MaskScores(Result):
     target_ranks: Ints  # [prompts, targets]
 
     def invalid(self) -> Ints:
+        """As of `Result`."""
         bad = (~np.isfinite(self.target_logprobs) & (self.target_ranks > 0)).any(axis=1)
         bad |= ~np.isfinite(self.allowed_logprob)
         bad[self.top_logprobs.owners[~np.isfinite(self.top_logprobs.values)]] = True
@@ -236,6 +250,7 @@ class Completions(Result):
     reasoning: pa.Array
 
     def invalid(self) -> Ints:
+        """As of `Result`."""
         return np.unique(self.token_logprobs.owners[~np.isfinite(self.token_logprobs.values)])
 
 
@@ -258,6 +273,7 @@ class SpanLogprobs(Result):
     logprobs: Ragged
 
     def invalid(self) -> Ints:
+        """As of `Result`."""
         return np.unique(self.logprobs.owners[~np.isfinite(self.logprobs.values.sums())])
 
 
@@ -285,6 +301,7 @@ class Answers:
 
     @property
     def frame(self) -> pl.DataFrame:
+        """The columns of the prompts."""
         return self.batch.frame
 
     def select(self, rows: Ints) -> "Answers":
@@ -294,31 +311,40 @@ class Answers:
     def row(self, i: int) -> dict[str, Any]:
         """One prompt with its answer as plain values, for display and tests."""
         part = self.select(np.array([i]))
-        return part.frame.row(0, named=True) | part.result.to_arrow().to_pylist()[0]
+        values = {
+            name: column[0].tolist()
+            if isinstance(column, np.ndarray)
+            else to_arrow(column)[0].as_py()
+            for name, column in part.result.columns().items()
+        }
+        return part.frame.row(0, named=True) | values
 
 
 def gather(batches: Sequence[PromptBatch], parts: Iterable[Part]) -> list[Answers]:
     """The parts that a model yields, in the order of the prompts. Each prompt is answered once."""
-    ordered = sorted(parts, key=lambda part: part[0])
-    by_batch = {number: list(group) for number, group in groupby(ordered, lambda part: part[0])}
-    answers = []
-    for number, batch in enumerate(batches):
-        wanted = RESULT[type(batch.request)]
-        results = [result for _, _, result in by_batch.get(number, [])]
-        if any(type(result) is not wanted for result in results):
-            raise ModelError(f"expected {wanted.__name__}, the model gave {type(results[0])}")
-        rows = np.concatenate([np.zeros(0, np.int64), *(r for _, r, _ in by_batch.get(number, []))])
-        order = np.argsort(rows, kind="stable")
-        if not np.array_equal(rows[order], np.arange(len(batch))):
-            raise ModelError(f"{len(rows)} answers to {len(batch)} prompts, or one answered twice")
-        result = wanted.concat(results)
-        if (np.diff(order) != 1).any():  # copies everything, and most models answer in order
-            result = result.select(order)
-        if len(bad := result.invalid()):
-            prompt = batch.frame.row(int(bad[0]), named=True)
-            raise ModelError(
-                f"NaN or infinity as a log-probability, for fact {prompt['fact']!r}, template "
-                f"{prompt['template']!r}: {prompt['prefix']!r}. Try --dtype float32"
-            )
-        answers.append(Answers(batch=batch, result=result))
-    return answers
+    by_batch: list[list[tuple[Ints, Result]]] = [[] for _ in batches]
+    for number, rows, result in parts:
+        by_batch[number].append((rows, result))
+    return [_gather(batch, own) for batch, own in zip(batches, by_batch, strict=True)]
+
+
+def _gather(batch: PromptBatch, parts: Sequence[tuple[Ints, Result]]) -> Answers:
+    wanted = RESULT[type(batch.request)]
+    for _, result in parts:
+        if type(result) is not wanted:
+            raise ModelError(f"expected {wanted.__name__}, the model gave {type(result).__name__}")
+    rows = np.concatenate([np.zeros(0, np.int64), *(rows for rows, _ in parts)])
+    order = np.argsort(rows, kind="stable")
+    count = sum(len(result) for _, result in parts)
+    if count != len(rows) or not np.array_equal(rows[order], np.arange(len(batch))):
+        raise ModelError(f"{count} answers to {len(batch)} prompts, or one answered twice")
+    result = wanted.concat([result for _, result in parts])
+    if (np.diff(order) != 1).any():  # copies everything, and most models answer in order
+        result = result.select(order)
+    if len(bad := result.invalid()):
+        prompt = batch.frame.row(int(bad[0]), named=True)
+        raise ModelError(
+            f"NaN or infinity as a log-probability, for fact {prompt['fact']!r}, template "
+            f"{prompt['template']!r}: {prompt['prefix']!r}. Try --dtype float32"
+        )
+    return Answers(batch=batch, result=result)

@@ -6,7 +6,7 @@ relation, are stored once and referred to by number.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -32,7 +32,7 @@ class Request(msgspec.Struct, frozen=True, tag=True):
     """Base of what can be computed at the gap of a prompt. Structs, so that JSON comes free."""
 
 
-class Score(Request, kw_only=True):
+class Score(Request, frozen=True, kw_only=True):
     """The log-probability of every option in the gap.
 
     Args:
@@ -49,7 +49,7 @@ class Score(Request, kw_only=True):
     mask: Literal["answer", "word"] = "answer"
 
 
-class FillMask(Request, kw_only=True):
+class FillMask(Request, frozen=True, kw_only=True):
     """The most likely single tokens in the gap, and the rank and log-probability of `targets`.
 
     `vocabulary` restricts the answers that are allowed; None allows every token.
@@ -61,7 +61,7 @@ class FillMask(Request, kw_only=True):
     capitalize: bool = False
 
 
-class Generate(Request, kw_only=True):
+class Generate(Request, frozen=True, kw_only=True):
     """The greedy continuation of the prefix, up to `stop` or `max_tokens`."""
 
     max_tokens: int = 32
@@ -69,7 +69,7 @@ class Generate(Request, kw_only=True):
     reasoning_tokens: int = 0
 
 
-class Sample(Request, kw_only=True):
+class Sample(Request, frozen=True, kw_only=True):
     """`count` continuations at temperature 1, reproducible by (seed, prompt)."""
 
     count: int = 100
@@ -79,7 +79,7 @@ class Sample(Request, kw_only=True):
     reasoning_tokens: int = 0
 
 
-class TokenLogprobs(Request, kw_only=True):
+class TokenLogprobs(Request, frozen=True, kw_only=True):
     """The log-probability of each token in some spans of the prefix (column `spans`)."""
 
 
@@ -114,12 +114,13 @@ class PromptBatch:
         rows: list[dict[str, Any]] = []
         numbers: dict[Names, int] = {}
         for prompt in prompts:
-            row = {"suffix": "", **prompt}
+            row = {**prompt, "suffix": prompt.get("suffix", "")}
             if "options" in row:
                 names = tuple(row.pop("options"))
                 row["options_id"] = numbers.setdefault(names, len(numbers))
             rows.append(row)
-        return cls(frame=pl.DataFrame(rows, infer_schema_length=None), request=request, options=tuple(numbers))
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        return cls(frame=frame, request=request, options=tuple(numbers))
 
     def __len__(self) -> int:
         return self.frame.height
@@ -142,9 +143,9 @@ class PromptBatch:
         if isinstance(self.request, TokenLogprobs):
             characters = self.frame["prefix"].str.len_chars().to_numpy().astype(np.int64)
             return OPTION * (1 + characters // CHARACTERS_PER_OPTION)
-        position = isinstance(self.request, FillMask)
-        weight = 1 + len(self.request.targets) // TARGETS_PER_POSITION if position else OPTION
-        return np.full(len(self), weight)
+        if isinstance(self.request, FillMask):
+            return np.full(len(self), 1 + len(self.request.targets) // TARGETS_PER_POSITION)
+        return np.full(len(self), OPTION)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -159,4 +160,5 @@ class Shard:
 
     @cached_property
     def weight(self) -> int:
+        """The work of all its prompts."""
         return sum(int(batch.weights().sum()) for batch in self.batches)
