@@ -1,0 +1,188 @@
+"""Numbers as texts, and exhibits as columns of text. The one place that decides on digits."""
+
+import re
+from collections.abc import Mapping, Sequence
+from math import isinf, isnan
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import polars as pl
+
+from sonde.evaluation.layout import Exhibit
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+NOT_MEASURED = "–"
+# what a terminal obeys (C0, C1), what turns the order of bidirectional text, halves of characters
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+READ = ("label", "color", "x", "y", "low", "high", "part", "text")  # what figures draw
+
+
+class Estimate(NamedTuple):
+    """A value with its 95% interval, the number of things it averages and the p of its test.
+
+    None is not measured; so are ends that the data do not give.
+    """
+
+    value: float | None
+    low: float | None = None
+    high: float | None = None
+    n: int = 0
+    p: float | None = None
+
+
+class Column(NamedTuple):
+    head: str
+    cells: Sequence[str]
+    numeric: bool = False
+    bars: Sequence[float] = ()  # shares that a page draws
+
+
+def legible(text: str) -> str:
+    r"""The text with an escape for each control character.
+
+    >>> print(legible("caf\u00e9 \x1b[31m \u202e"))
+    café \x1b[31m \u202e
+    """
+    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def number(value: float | None, unit: str = "number") -> str:
+    """A number as it is read; points are differences of shares and have a sign.
+
+    >>> number(0.1234, "percent"), number(-0.0312, "points"), number(-0.0001, "points")
+    ('12.3%', '−3.1', '0.0')
+    >>> number(1234, "count"), number(0.5), number(1e-5, "p"), number(None)
+    ('1,234', '0.500', '<0.001', '–')
+    """
+    if value is None or isnan(value):
+        return NOT_MEASURED
+    if isinf(value):
+        return "∞" if value > 0 else "−∞"
+    match unit:
+        case "percent" | "bar":
+            text = f"{100 * value:.1f}%"
+        case "points":
+            text = f"{100 * value:+.1f}"
+        case "count":
+            text = f"{value:,.1f}".removesuffix(".0")
+        case "p" if value < 0.001:
+            text = "<0.001"
+        case _:
+            text = f"{value:,.3f}"
+    text = text.replace("-", "−")
+    return text if text.strip("+−0.%") else text.lstrip("+−")
+
+
+def interval(e: Estimate, unit: str = "percent") -> str:
+    """A value with its interval.
+
+    >>> interval(Estimate(0.5, 0.4, 0.61)), interval(Estimate(0.5))
+    ('50.0% [40.0, 61.0]', '50.0%')
+    """
+    value = number(e.value, unit)
+    if e.low is None or e.high is None:
+        return value
+    low, high = (number(end, unit).removesuffix("%") for end in (e.low, e.high))
+    return f"{value} [{low}, {high}]"
+
+
+def cell(value: Any, unit: str = "") -> str:
+    """Any value of a table as text on one line; a struct with value, low and high is an estimate."""
+    match value:
+        case bool():
+            return "✓" if value else "✗"
+        case dict():
+            ends = Estimate(*(value.get(name) for name in ("value", "low", "high")))
+            return interval(ends, unit or "number")
+        case int() | float() | None:
+            return number(value, unit or ("count" if isinstance(value, int) else "number"))
+        case list() | tuple():
+            return ", ".join(map(cell, value))
+    return legible(str(value)).replace("\n", "⏎").replace("\t", " ")
+
+
+def columns(item: Exhibit) -> list[Column]:
+    """A table or figure as columns of text: of a figure, a row for each label or x."""
+    match item.kind:
+        case "intervals" | "bars":
+            return _pivot(item, "label", "x", "color")
+        case "lines" | "histogram" if "label" not in item.frame.columns:
+            return _pivot(item, "x", "y", "color")
+        case "heat":
+            return _pivot(item, "y", "color", "x")
+    return [_column(item.frame[name], item.units.get(name, "")) for name in item.frame.columns]
+
+
+def _column(values: pl.Series, unit: str) -> Column:
+    cells = [cell(value, unit) for value in values.to_list()]
+    bars = values.fill_null(0).to_list() if unit == "bar" else ()
+    return Column(values.name, cells, isinstance(values.dtype, pl.Struct) or values.dtype.is_numeric(), bars)
+
+
+def by_label(frame: pl.DataFrame, row: str = "label", column: str = "color") -> dict[Any, dict[str, Any]]:
+    """The rows of a figure: for each label, a row of the frame for each series."""
+    rows: dict[Any, dict[str, Any]] = {}
+    for line in frame.iter_rows(named=True):
+        rows.setdefault(line[row], {})[line.get(column) or ""] = line
+    return rows
+
+
+def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
+    """A column of labels, one per series, and those columns that no figure draws."""
+    rows, unit = by_label(item.frame, row, column), item.units.get(value, "number")
+    # where each label has a series of its own, they share a column
+    shared = column == "color" and all(len(series) == 1 for series in rows.values())
+    names = [""] if shared else list(dict.fromkeys(name for series in rows.values() for name in series))
+
+    def text(series: Mapping[str, Any], name: str) -> str:
+        line = next(iter(series.values())) if shared else series.get(name)
+        if line is None:
+            return ""
+        if "text" in line and (shared or name == names[0]) and line["text"] is not None:
+            return cell(line["text"])
+        ends = (None, None) if name != names[0] else (line.get("low"), line.get("high"))
+        return interval(Estimate(line[value], *ends), unit)
+
+    axes = {"label": "", "x": item.x_label, "y": item.y_label}
+    head = f"{item.x_label if value == 'x' else item.y_label}".strip() or "value"
+    if "low" in item.frame.columns:
+        head += " [95% CI]"
+    first = Column(axes[row], [cell(label, item.units.get(row, "")) for label in rows])
+    found = [
+        Column(name if k or column == "x" else head, [text(series, name) for series in rows.values()], True)
+        for k, name in enumerate(names)
+    ]
+    more = item.frame.unique(row, keep="first", maintain_order=True).select(pl.exclude(READ))
+    return [first, *found, *(_column(values, item.units.get(values.name, "")) for values in more)]
+
+
+def layout_table(frame: pl.DataFrame, units: Mapping[str, str] | None = None, width: int = 80) -> list[str]:
+    """A frame as lines of text, at most `width` wide: texts wrap, numbers do not."""
+    from rich.console import Console
+
+    console = Console(width=width, color_system=None, markup=False, highlight=False)
+    with console.capture() as captured:
+        console.print(rich_table(columns(Exhibit("", "", frame, units or {}))))
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def rich_table(found: Sequence[Column]) -> "Table":
+    """Columns as a table of rich."""
+    from rich.table import Table
+    from rich.text import Text
+
+    heads = any(column.head for column in found)
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=heads, header_style="dim")
+    for column in found:
+        longest = max(map(len, column.cells), default=0)
+        table.add_column(
+            Text(legible(column.head)),
+            justify="right" if column.numeric else "left",
+            overflow="fold",
+            no_wrap=column.numeric,
+            min_width=longest if column.numeric else min(longest, 10),
+        )
+    for row in zip(*(column.cells for column in found), strict=True):
+        table.add_row(*map(Text, row))
+    return table

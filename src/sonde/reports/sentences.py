@@ -1,0 +1,233 @@
+"""Sentences of a report as data: the id of a template and its values. The only place with English.
+
+A field of a template has a format: `{value:percent}`, `{n:#fact}` (a count with its noun),
+`{e:estimate}`. A trailing `!` marks what a reader must not miss; pages print it bold. No code reads
+the English again.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from string import Formatter
+from typing import Any, NamedTuple
+
+from sonde.reports.cells import Estimate, interval, legible, number
+
+SENTENCES = {
+    # titles
+    "title.facts": "{model:name} is correct on {k:count} of {n:#fact}",
+    "title.score": "{model:name}: {label} {value}, {over}",
+    "title.above": "{first:sentence}, {points:size} above {baseline}",
+    "title.below": "{first:sentence}, {points:size} below {baseline}",
+    "title.none": "{first:sentence}: no significant difference from {baseline}",
+    "title.collapsed": "{model:name} answers {names:either} for {k:count} of {n:#fact} and is correct "
+    "on {correct:count}",
+    "title.empty": "{k:count} of {n:#answer} of {model:name} are empty, so no conclusion is drawn",
+    "over.one": "mean over {facts:#fact}",
+    "over.facts": "mean over {facts:#fact} of {relations:#relation}",
+    "over.relations": "mean over {relations:#relation}",
+    # what was prompted
+    "prompted.one": "{model:name} was prompted with {template:quoted} for {n:#fact!} about "
+    "{relation:quoted} from {dataset}{left:dropped}.",
+    "prompted.templates": "{model:name} was prompted with {n:#fact!} about {relation:quoted} from "
+    "{dataset}, each with up to {prompts:#prompt}{left:dropped}.",
+    "prompted.many": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
+    "{dataset}{left:dropped}.",
+    "request.score": "Each prompt is a text with a gap. The model scored {options:options}, and the "
+    "most probable one is its answer.",
+    "request.fill": "Each prompt is a text with a masked gap. The model predicted one token.",
+    "request.generate": "The model generated a text after each prompt; its answer is what it says "
+    "before it stops.",
+    "request.chat": "Prompts were sent in the model's chat format{more:given}.",
+    "templates.some": "{shown:count} of {n:#template} shown.",
+    "example": "A prompt and its top answers. Gold answer: {gold:quoted}.",
+    # how good
+    "score.facts": "The top answer is correct for {k:count!} of {n:#fact}: {e:estimate!}.",
+    "score.mean": "{label:capital} is {e:estimate!}, {over}.",
+    "baseline.none": "{baseline:capital} scores {b}: {none:strong}, {d:change}.",
+    "baseline.above": "{baseline:capital} scores {b}; the model is {above:strong} it: {d:change}.",
+    "baseline.below": "{baseline:capital} scores {b}; the model is {below:strong} it: {d:change}.",
+    "relations.some": "The model is significantly above it on {above:count!} of {n:#relation}"
+    "{over:listed} and below it on {below:count}{under:listed} (Holm).",
+    "relations.none": "No single relation differs significantly from it (Holm, {per:#fact} per "
+    "relation on average).",
+    # warnings
+    "excluded": "{k:count!} of {n:#fact} excluded: {reasons:reasons}.",
+    "excluded.score": "Score them all with {command:code}.",
+    "collapse.one": "{names:quoted!} is the answer to {share:percent!} of {n:#fact}, but the gold "
+    "answer to {gold:percent}.",
+    "collapse.two": "{names:quoted!} are the answers to {share:percent!} of {n:#fact}, but the gold "
+    "answers to {gold:percent}.",
+    "collapse.hits": "{hits:count} of the {correct:#correct answer} {be} {names:either}, so accuracy "
+    "may reflect this default rather than knowledge.",
+    "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than the "
+    "gold answers explain. Most extreme: {worst:worst}.",
+    "empty": "{k:count!} of {n:#answer} are empty, so no conclusion is drawn.",
+    "empty.function": "{k:count!} of {n:#top answer} are punctuation or function words, most often "
+    "{names:quoted}. The score then means little. Check how the templates and prompts end.",
+    "unfinished": "{k:count!} of {n:#answer} were cut at the token limit. Raise {flag:code}.",
+    "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
+    "reasoning": "The reasoning of {k:count!} of {n:#answer} does not end, so no answer follows. "
+    "Raise {flag:code} above {tokens:count}.",
+    "certificate.none": "The numbers of another program were not compared with the model's own. "
+    "Compare them with {command:code}.",
+    "certificate.differs": "The certificate of this model says {verdict:strong}, compared with "
+    "{reference}.",
+    "certificate.later": "Some answers are older than the certificate.",
+    # figures and facts
+    "groups.tested": "{k:count} of {n:#group} differ significantly from the control after Holm's "
+    "correction. The intervals shown are not corrected.",
+    "groups.plain": "Intervals are not corrected for the number of groups.",
+    "trend": "Correlation with {name}: {e:interval}.",
+    "contrasts": "Difference from {reference:quoted}, paired by fact. Intervals are not corrected.",
+    "collapse.figure": "{k:count} of {n:#relation}{some:most_extreme}.",
+    "calibrated": "With calibrated probabilities, 70 to 80% of the answers in the bin “70 to 80%” "
+    "would be correct.",
+    "counted": "Number of {unit}, {n:count} in all.",
+    "confusion": "Number of prompts by gold answer (rows) and answer (columns).",
+    "facts.help": "Click a fact to see its prompts and top answers.",
+    "facts.sample": "A random sample of {k:count} of {n:#fact} is shown; every number counts all of "
+    "them. Any fact: {command:code}",
+    # method
+    "method.fill": "Probabilities are those of the predicted token.",
+    "method.score": "Probabilities are shares among the scored options. The rank is that of the best "
+    "gold name; ties count against the model.",
+    "method.generate": "A generated answer is compared with the gold names as text.",
+    "method.interval": "Intervals are 95% CIs: Wilson's for a share of independent facts, otherwise "
+    "from a bootstrap over subjects within relations.",
+    "method.test": "Differences are paired by fact. Their p and interval come from the same test; over "
+    "several relations p is adjusted by Holm's method.",
+    "method.groups": "Groups with fewer than {least:count} facts are merged into “other”.",
+    "method.collapse": "The warning about dominating answers appears where one or two answers cover "
+    "more than {covered:percent} of the facts of a relation and {excess:size} more than their share "
+    "of gold answers, which answers drawn from the gold distribution do in at most 4% of draws.",
+    # one fact
+    "fact.title": "{subject}, {relation}: {k:count} of {n:#prompt} correct",
+    "fact.gold": "Gold answer: {gold:quoted}.",
+    "fact.excluded": "Excluded: {reason}.",
+    "fact.prompt": "{verdict}{rank:ranked}.",
+}
+
+
+class Sentence(NamedTuple):
+    id: str
+    values: Mapping[str, Any]
+
+
+Line = Sentence | str  # reports that are not built from a run bring their own English
+
+
+def say(id: str, **values: Any) -> Sentence:
+    return Sentence(id, values)
+
+
+def text(line: Line, html: bool = False) -> str:
+    """A sentence in English; as HTML every value is escaped."""
+    if isinstance(line, str):
+        return escape(legible(line)) if html else legible(line)
+    return _Render(html).vformat(SENTENCES[line.id], (), line.values)
+
+
+def quoted(names: str | Sequence[str]) -> str:
+    names = [names] if isinstance(names, str) else names
+    return " and ".join(f"“{name}”" for name in names)
+
+
+def count(n: int, noun: str) -> str:
+    """1 fact, 60 facts."""
+    return f"{n:,} {noun}" if n == 1 else f"{n:,} {noun}s"
+
+
+def estimate(e: tuple[Estimate, str]) -> str:
+    value, unit = e
+    if value.low is None or value.high is None:
+        return number(value.value, unit)
+    low, high = (number(end, unit).removesuffix("%") for end in (value.low, value.high))
+    return f"{number(value.value, unit)} (95%\u00a0CI {low} to {high})"
+
+
+def change(e: tuple[Estimate, str]) -> str:
+    """A difference with its interval and p; of shares in points."""
+    value, unit = e
+    unit = {"percent": "points"}.get(unit, unit)
+    words = "\u00a0points" if unit == "points" else ""
+    inside = []
+    if value.low is not None and value.high is not None:
+        inside.append(f"95%\u00a0CI {number(value.low, unit)} to {number(value.high, unit)}")
+    if value.p is not None:
+        inside.append(f"p = {number(value.p, 'p')}".replace("= <", "< ").replace(" ", "\u00a0"))
+    brackets = f" ({', '.join(inside)})" if inside else ""
+    return f"{number(value.value, unit)}{words}{brackets}"
+
+
+def listed(names: Sequence[str]) -> str:
+    return f" ({', '.join(names)})" if 0 < len(names) <= 4 else ""
+
+
+def dropped(reasons: Mapping[str, int]) -> str:
+    """How many are excluded and why, at the end of a sentence."""
+    if not reasons:
+        return ""
+    total = sum(reasons.values())
+    be = "is" if total == 1 else "are"
+    return f"; {total:,} of them {be} excluded ({reasons_text(reasons)})"
+
+
+def reasons_text(reasons: Mapping[str, int]) -> str:
+    if len(reasons) == 1:
+        return next(iter(reasons))
+    return ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
+
+
+def worst(relations: Sequence[tuple[str, Sequence[str], float, float]]) -> str:
+    """The relations whose answers collapse most: label, answers, their share, their gold share."""
+    parts = (
+        f"{label} ({either(names)}: {number(share, 'percent')}, gold {number(gold, 'percent')})"
+        for label, names, share, gold in relations
+    )
+    return "; ".join(parts)
+
+
+def either(names: Sequence[str]) -> str:
+    return " or ".join(f"“{name}”" for name in names)
+
+
+FORMATS: dict[str, Callable[[Any], str]] = {
+    "": str,
+    "strong": str,
+    "code": str,
+    "name": str,  # of a model: a page breaks it only if it must
+    "capital": lambda words: words[:1].upper() + words[1:],
+    "percent": lambda x: number(x, "percent"),
+    "size": lambda x: f"{abs(x) * 100:.1f} points",
+    "count": lambda n: number(n, "count"),
+    "estimate": estimate,
+    "interval": lambda e: interval(*e),
+    "change": change,
+    "quoted": quoted,
+    "either": either,
+    "listed": listed,
+    "dropped": dropped,
+    "reasons": reasons_text,
+    "worst": worst,
+    "given": lambda parts: f", with {' and '.join(parts)}" if parts else "",
+    "options": lambda n: f"{n:,} options" if n else "options",
+    "most_extreme": lambda n: f"; the {n} most extreme are shown" if n else "",
+    "ranked": lambda rank: f", gold answer at rank {number(rank, 'count')}" if rank else "",
+}
+
+
+class _Render(Formatter):
+    def __init__(self, html: bool) -> None:
+        self.html = html
+
+    def format_field(self, value: Any, spec: str) -> str:
+        bold, kind = spec.endswith("!") or spec == "strong", spec.rstrip("!")
+        if kind == "sentence" or isinstance(value, Sentence):
+            return text(value, self.html)
+        plain = count(value, kind[1:]) if kind.startswith("#") else FORMATS[kind](value)
+        plain = legible(plain)
+        if not self.html:
+            return f"`{plain}`" if kind == "code" else plain
+        tag = kind if kind in ("code", "name") else "strong" if bold else "bdi"
+        start, end = ('<span class="name">', "</span>") if tag == "name" else (f"<{tag}>", f"</{tag}>")
+        return f"{start}{escape(plain)}{end}"
