@@ -1,4 +1,4 @@
-"""The contract of a probe: which prompts, how answers are judged, which metrics, how they are shown."""
+"""The contract of a probe: which prompts, how answers are graded, which metrics, what is shown."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,15 +1,20 @@
-"""BELIEF: every pair of subject and relation in many templates, under every alias of the subject."""
+"""BELIEF: every pair of subject and relation in many templates, with every name of the subject."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, get_args
 
+import numpy as np
+import polars as pl
 from polars import col
 
+from sonde.answers import Answers, MaskScores, OptionScores
 from sonde.core.components import setting
 from sonde.core.facts import LAMA, Dataset, Relation, Source, Template
 from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
+from sonde.evaluation.judge import judge
 from sonde.evaluation.layout import Layout
 from sonde.probes.base import MaskProbe
 from sonde.prompting.templates import content_free, fill_templates, pair_names
@@ -18,10 +23,7 @@ from sonde.prompts import FillMask, PromptBatch, Score
 CONTENT_FREE = ("N/A", "", "?")
 # LAMA's own prompt of a fact, on the facts of LAMA-UHN
 LAMA_PROMPT = (
-    (col("template_no") == 1)
-    & (col("origin") == LAMA)
-    & (col("alias_no") == 0)
-    & ~col("guessable")
+    (col("template_no") == 1) & (col("origin") == LAMA) & (col("alias_no") == 0) & ~col("guessable")
 )
 
 
@@ -56,6 +58,44 @@ class Belief(MaskProbe):
     unit = "pair"
     answerable_only = True
 
+    @property
+    def metrics(self) -> Sequence[m.Metric | m.Special]:
+        return (
+            m.accuracy("acc_at_1", label="Acc@1"),
+            *m.TEMPLATE_ACCURACY,
+            m.consistency(),
+            m.OVERCONFIDENCE,
+            m.ECE,
+            *m.COVERAGE,
+            m.accuracy("single_prompt.acc_at_1", where=LAMA_PROMPT, baseline=None, label="LU"),
+            *m.ONLY_ALIASES,
+            *m.ONLY_TEMPLATES,
+            m.DRIVERS_GAP,
+            *m.ALIASES_HELP,
+            *m.PARAPHRASE_GROUPS,
+            s.fluctuation("relation", self.fluctuation_draws),
+            s.fluctuation("pair", self.fluctuation_draws),
+            s.bias(),
+            s.manual_rank(),
+            s.template_overconfidence(self.min_prompts),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            headlines=(
+                "acc_at_1",
+                f"fluctuation.{self.fluctuation}.range",
+                "consistency",
+                "overconfidence",
+                "coverage.oracle",
+                "bias.single",
+                "single_prompt.acc_at_1",
+            ),
+            over="facts",
+            notes=("Any name of any correct object counts. Ties count as wrong.",),
+        )
+
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         sources = ("manual",) if self.template_source == "manual" else get_args(Source)
         return tuple(t for t in relation.templates if t.source in sources)
@@ -79,3 +119,29 @@ class Belief(MaskProbe):
                 yield from fill_templates(
                     relation, chosen, part, request, options=options, close=self.close
                 )
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        """Answers to content-free prompts become the side table `bias`: relation, template,
+        subject, candidate, logprob (NaN where a candidate is not one token)."""
+        tables = {"rows": judge(answers, facts)}
+        empty = np.flatnonzero(answers.frame["fact"] == "")
+        if len(empty):
+            tables["bias"] = candidate_logprobs(answers.select(empty))
+        return tables
+
+
+def candidate_logprobs(answers: Answers) -> pl.DataFrame:
+    """What is known of each candidate under content-free prompts, a row for each of both."""
+    result, request = answers.result, answers.batch.request
+    if isinstance(result, MaskScores) and isinstance(request, FillMask):
+        lists = [request.targets] * len(answers)
+        logprobs = np.where(result.target_ranks > 0, result.target_logprobs, np.nan).ravel()
+    else:
+        assert isinstance(result, OptionScores)
+        lists = [answers.batch.options[i] for i in answers.batch.options_ids()]
+        logprobs = result.sums()
+    owners = np.repeat(np.arange(len(lists)), [len(names) for names in lists])
+    # categories: each text is repeated for all the candidates
+    prompts = answers.frame.select("relation", "template", "subject").cast(pl.Categorical)[owners]
+    names = pl.Series(list(chain.from_iterable(lists)), dtype=pl.Categorical)
+    return prompts.with_columns(candidate=names, logprob=pl.Series(logprobs))

@@ -5,7 +5,7 @@ guessed from the subject's name: the name contains it or, for persons, a part of
 it to the model.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -15,9 +15,10 @@ from polars import col, element
 from sonde.answers import Answers
 from sonde.core.components import setting
 from sonde.core.facts import NAME_PARTS, Dataset, Relation, Template, commonest_objects
-from sonde.evaluation import judge as judging
 from sonde.evaluation import metrics as m
+from sonde.evaluation.judge import choose, judge
 from sonde.evaluation.layout import Layout
+from sonde.evaluation.tables import FACT
 from sonde.probes.base import MaskProbe
 from sonde.prompting.templates import fill_templates, name_parts, template_by_number, usual_names
 from sonde.prompts import FillMask, Names, PromptBatch, Score
@@ -61,6 +62,32 @@ class Lama(MaskProbe):
     name = "lama"
     answerable_only = True
     groups = ("relation", "kind")
+
+    @property
+    def metrics(self) -> Sequence[m.Metric]:
+        uhn = "UHN, string and names" if self.uhn == "names" else "UHN, string match"
+        first = (col("control_rank") == 1).mean()
+        first_k = col("control_rank").is_between(1, self.k).mean()
+        return (
+            m.accuracy("p_at_1", label="P@1", baseline=first),
+            m.accuracy("uhn.p_at_1", where=UHN, baseline=None, label=f"P@1 ({uhn})"),
+            m.p_at(self.k, baseline=first_k),
+            m.mrr(),
+            m.mrr("uhn.mrr", where=UHN, label=f"MRR ({uhn})"),
+            *m.RANKING,
+            *m.SETS,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        guessed = " or a part of the name suggests it to the model" if self.uhn == "names" else ""
+        return Layout(
+            headlines=("p_at_1", "uhn.p_at_1", f"p_at_{self.k}", "mrr"),
+            notes=(
+                f"UHN excludes facts whose subject's name contains the object{guessed}.",
+                "Ties count as wrong.",
+            ),
+        )
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         return (template_by_number(relation, self.template_no),)
@@ -108,6 +135,59 @@ class Lama(MaskProbe):
             vocabulary=data.vocabulary if self.vocabulary == "dataset" else None,
             capitalize=self.capitalize,
         )
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        """Also what a fact names as options, the most common ones first, and the rank of the best
+        correct object if a control answers with the most common ones first; 0 if none is there."""
+        facts = super().facts(data)
+        options: list[list[str]] = []
+        ranks, gold = [], iter(facts["gold_names"])
+        for relation in data.asked_relations():
+            asked = data.asked_frame(relation.id)
+            own = own_options(asked) if self.options == "own" else None
+            order = ranked(name for name, _ in commonest_objects(data.split_frame(relation.id)))
+            for names in own.to_list() if own is not None else [[]] * asked.height:
+                options.append(sorted(names, key=lambda name: order.get(name, len(order) + 1)))
+                ranks.append(control_rank(ranked(options[-1]) or order, next(gold)))
+        return facts.with_columns(
+            options=pl.Series(options, dtype=pl.List(pl.String)),
+            control_rank=pl.Series(ranks, dtype=pl.UInt32),
+        )
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        """A filled mask is a choice between the options that a fact names, if they are tokens."""
+        columns = ("fact", "options", "gold_names", "control_rank")
+        known = facts.select(col("relation").cast(pl.String), *columns)
+        about = answers.frame.select(FACT).join(known, on=FACT, how="left", maintain_order="left")
+        fill = (
+            isinstance(answers.batch.request, FillMask)
+            and not answers.frame["template"].str.starts_with(NAME_PARTS).any()
+        )
+        if fill and about["options"].list.len().min():
+            answers = choose(answers, about["options"])
+            options = [answers.batch.options[i] for i in answers.batch.options_ids()]
+            ranks = map(control_rank, map(ranked, options), about["gold_names"])
+            about = about.with_columns(control_rank=pl.Series(ranks, dtype=pl.UInt32))
+        rows = judge(answers, facts, normalize=self.normalize)
+        return rows.with_columns(about["control_rank"])
+
+    def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+        """Whether the subject's name suggests the object, by the prompts with parts of it."""
+        parts = col("template_no") == 0  # their template is none of the relation's
+        suggested = rows.filter(parts & (col("rank") <= GUESS_RANK))["fact_no"]
+        rows = rows.filter(~parts)
+        contained = facts["guessable"].gather(rows["fact_no"])
+        guessable = contained | rows["fact_no"].is_in(suggested.implode())
+        return rows.with_columns(guessable=guessable)
+
+
+def ranked(names: Iterable[str]) -> dict[str, int]:
+    return {name: rank for rank, name in enumerate(names, 1)}
+
+
+def control_rank(order: Mapping[str, int], gold: Iterable[Names]) -> int:
+    """The rank of the first correct object if objects are answered in an order; 0 for none."""
+    return min((order[names[0]] for names in gold if names[0] in order), default=0)
 
 
 def own_options(facts: pl.DataFrame) -> pl.Series | None:
