@@ -1,0 +1,192 @@
+"""CounterFact: is the true object of a fact more likely than the one that an edit would write?
+
+A case is a fact with a wrong object: one that it names, or one of its relation. Its first template
+tests efficacy, the others are paraphrases. Its neighbors are facts of the split `neighbourhood`
+whose detail `case` names it; they are prompted with the first template. A row is about a case, so
+that the prompts of a case and of its neighbors are resampled together.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import numpy as np
+import polars as pl
+from polars import col, element, when
+
+from sonde.answers import Answers, OptionScores
+from sonde.core.components import setting
+from sonde.core.errors import DataError
+from sonde.core.facts import DATE_SLOT, Dataset, Relation, Template, commonest_objects, facts_of
+from sonde.evaluation.estimate import Metric
+from sonde.evaluation.judge import judge_options
+from sonde.evaluation.layout import Layout
+from sonde.evaluation.metrics import harmonic_mean
+from sonde.evaluation.tables import fact_table
+from sonde.probes.base import Probe
+from sonde.prompting.options import correct_for, correct_names, negatives
+from sonde.prompting.templates import fill_templates, usual_names
+from sonde.prompts import PromptBatch, Score
+
+NEIGHBORS = "neighbourhood"  # the split, as files of datasets spell it
+ROLES = ("efficacy", "paraphrase", "neighborhood")
+CORRECT, ROLE = col("correct").mean(), col("role")
+
+
+def find_cases(data: Dataset, relation: Relation) -> pl.DataFrame:
+    """The cases of a relation, then their neighbors: facts with further columns.
+
+    `case` is the id of the case. `true` and `new` are the objects that are compared: the new one is
+    the first that the fact names as wrong or, if it names none, one drawn from the relation's.
+    `majority_true`: more facts of the relation have the true one; of equal ones the first by name.
+    """
+    value, name = (element().struct.field(part) for part in ("value", "name"))
+    case = col("details").list.eval(value.filter(name == "case")).list.first()
+    prompted = data.asked_frame(relation.id).with_columns(case="fact")
+    near = data.frame(relation.id).filter(split=NEIGHBORS).with_columns(case=case)
+    facts = pl.concat([prompted, near.filter(col("case").is_in(prompted["fact"].to_list()))])
+    counts = dict(commonest_objects(data.split_frame(relation.id)))
+    correct, pool = correct_names(data, relation.id), data.object_names(relation.id)
+    rows = []
+    for fact in facts_of(facts.drop("case")):
+        names = {name for entity in fact.objects for name in entity.names}
+        wrong = [entity.name for entity in fact.wrong if entity.name not in names]
+        if not fact.wrong:
+            names_correct = correct_for(fact, correct)
+            wrong = list(negatives(fact, names_correct, pool, data.selection.seed, 1)[0])
+        true, new = fact.objects[0].name, next(iter(wrong), None)
+        first = min((true, new or true), key=lambda name: (-counts.get(name, 0), name))
+        rows.append((true, new, first == true))
+    schema = {"true": pl.String, "new": pl.String, "majority_true": pl.Boolean}
+    cases = facts.hstack(pl.DataFrame(rows, schema, orient="row")).drop_nulls("new")
+    return cases.filter(col("case").is_in(cases["fact"].to_list()))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counterfact(Probe):
+    """Whether a true object is more likely than a false one, also in paraphrases."""
+
+    name, requires = "counterfact", (frozenset({"score"}),)
+    axes, separate = ("role", "neighbor"), ("role",)
+
+    edited: bool = setting(
+        False,
+        "the model was edited: after a case's own prompts the new object should be more likely",
+        analysis_only=True,
+    )
+    normalize: Literal["none", "tokens"] = setting(
+        "none",
+        "compare options by summed log-probability (none) or per token (tokens)",
+        analysis_only=True,
+    )
+
+    def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
+        """The cases of each relation, template by template, then their neighbors."""
+        empty = True
+        for relation in data.asked_relations():
+            cases = find_cases(data, relation)
+            options = cases.select("true", "new").unique(maintain_order=True)
+            numbers = options.with_row_index("options_id")
+            cases = cases.join(numbers, on=("true", "new"), maintain_order="left")
+            neighbor = col("case") != col("fact")
+            roles = [(ROLES[min(i, 1)], template) for i, template in enumerate(relation.templates)]
+            for role, template in [*roles, *((ROLES[2], t) for t in relation.templates[:1])]:
+                rows = cases.filter(neighbor if role == ROLES[2] else ~neighbor)
+                for slot in template.fact_slots:  # not every fact has every detail
+                    names = col("details").list.eval(element().struct.field("name"))
+                    detail = names.list.contains(slot.removeprefix("[details.")[:-1])
+                    rows = rows.filter(col("date") != "" if slot == DATE_SLOT else detail)
+                further = rows.select("case", "options_id", role=pl.lit(role))
+                subjects = usual_names(rows).hstack(further)
+                for batch in fill_templates(
+                    relation, [template], subjects, Score(), options=options.rows()
+                ):
+                    empty = False
+                    yield batch
+        if empty:
+            raise DataError(
+                f"dataset {data.name!r} has no case to prompt: a case is a fact with a wrong "
+                "object ('wrong', or another one of its relation) and with templates; those of "
+                "CounterFact are read by counterfact:FILE"
+            )
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        """The cases; `prompted` has what is expected after their prompts and their neighbors'."""
+        facts = fact_table(data)
+        cases = pl.concat([find_cases(data, relation) for relation in data.asked_relations()])
+        expects_new = (col("case") == col("fact")) & self.edited
+        expected = when(expects_new).then("new").otherwise("true")
+        prompted = pl.struct(
+            prompted_fact="fact",
+            gold_names=pl.concat_list(pl.concat_list(expected)),
+            baseline=col("majority_true") != expects_new,
+            true="true",
+        )
+        of_case = cases.group_by(col("relation").cast(facts.schema["relation"]), fact="case").agg(
+            prompted=prompted, expected=expected.filter(col("case") == col("fact")).first()
+        )
+        facts = facts.join(of_case, on=("relation", "fact"), how="left", maintain_order="left")
+        is_case = col("expected").is_not_null()
+        return facts.with_columns(
+            gold=when(is_case).then("expected").otherwise("gold"),
+            gold_names=when(is_case).then(pl.concat_list(pl.concat_list("expected"))).otherwise("gold_names"),
+            excluded=when(~is_case).then(pl.lit("no wrong object")),
+        ).drop("expected")
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        """Rows of cases; `neighbor` is the id of a neighbor, empty in a case's own prompts."""
+        frame, result = answers.frame, cast(OptionScores, answers.result)
+        key = ("relation", "fact")
+        cases = facts.select(*key, "prompted").cast({"relation": pl.String})
+        cases = cases.join(frame.select("relation", fact="case"), on=key, how="semi")
+        expected = cases.select("relation", "prompted").explode("prompted").unnest("prompted")
+        expected = expected.rename({"prompted_fact": "fact"})
+        logprobs = result.sums() / (result.counts() if self.normalize == "tokens" else 1)
+        gaps = pl.Series(np.abs(np.diff(np.exp(logprobs).reshape(-1, 2))[:, 0]))
+        rows = judge_options(answers, expected, self.normalize)
+        rows = rows.hstack(frame.select("prefix", gap=gaps))
+        rows = rows.join(expected.drop("gold_names"), on=key, how="left", maintain_order="left")
+        named = [true.casefold() in text.casefold() for true, text in rows.select("true", "prefix").iter_rows()]
+        return rows.with_columns(
+            fact="case",
+            neighbor=when(col("case") == col("fact")).then(pl.lit("")).otherwise("fact"),
+            difference=when("correct").then("gap").otherwise(-col("gap")),
+            named=pl.Series(named, dtype=pl.Boolean),
+        ).drop("case", "gap", "prefix", "true")
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Three scores, each next to the more common object and to chance, and their mean."""
+        scores, more = [], []
+        for role in ROLES:
+            of_role = {"where": ROLE == role, "label": role}
+            help = f"share of a case's {role} prompts after which the expected object is more likely"
+            score = Metric(role, num=CORRECT, baseline=col("baseline").mean(), help=help, **of_role)
+            scores.append(score)
+            more += [
+                Metric(f"{role}_magnitude", num=col("difference").mean(), unit="points", **of_role),
+                Metric(f"{role}_over_chance", num=CORRECT, chance=0.5, help=help, **of_role),
+            ]
+        efficacy, paraphrase = (CORRECT.filter(ROLE == role) for role in ROLES[:2])
+        return (
+            *scores,
+            harmonic_mean("score", *scores),
+            *more,
+            Metric(
+                "paraphrase_minus_efficacy",
+                num=paraphrase,
+                baseline=efficacy,
+                baseline_label="efficacy",
+            ),
+            Metric(
+                "efficacy_unnamed",
+                num=CORRECT,
+                where=(ROLE == ROLES[0]) & ~col("named"),
+                label="efficacy, answer not in the prompt",
+            ),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """The three scores and their harmonic mean, over cases."""
+        ...
