@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
 NOT_MEASURED = "–"
 # what a terminal obeys (C0, C1), what turns the order of bidirectional text, halves of characters
-CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+CONTROLS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 READ = ("label", "color", "x", "y", "low", "high", "part", "text")  # what figures draw
 
 
@@ -117,10 +119,14 @@ def columns(item: Exhibit) -> list[Column]:
 def _column(values: pl.Series, unit: str) -> Column:
     cells = [cell(value, unit) for value in values.to_list()]
     bars = values.fill_null(0).to_list() if unit == "bar" else ()
-    return Column(values.name, cells, isinstance(values.dtype, pl.Struct) or values.dtype.is_numeric(), bars)
+    return Column(
+        values.name, cells, isinstance(values.dtype, pl.Struct) or values.dtype.is_numeric(), bars
+    )
 
 
-def by_label(frame: pl.DataFrame, row: str = "label", column: str = "color") -> dict[Any, dict[str, Any]]:
+def by_label(
+    frame: pl.DataFrame, row: str = "label", column: str = "color"
+) -> dict[Any, dict[str, Any]]:
     """The rows of a figure: for each label, a row of the frame for each series."""
     rows: dict[Any, dict[str, Any]] = {}
     for line in frame.iter_rows(named=True):
@@ -133,7 +139,9 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     rows, unit = by_label(item.frame, row, column), item.units.get(value, "number")
     # where each label has a series of its own, they share a column
     shared = column == "color" and all(len(series) == 1 for series in rows.values())
-    names = [""] if shared else list(dict.fromkeys(name for series in rows.values() for name in series))
+    names = (
+        [""] if shared else list(dict.fromkeys(name for series in rows.values() for name in series))
+    )
 
     def text(series: Mapping[str, Any], name: str) -> str:
         line = next(iter(series.values())) if shared else series.get(name)
@@ -150,14 +158,20 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
         head += " [95% CI]"
     first = Column(axes[row], [cell(label, item.units.get(row, "")) for label in rows])
     found = [
-        Column(name if k or column == "x" else head, [text(series, name) for series in rows.values()], True)
+        Column(
+            name if k or column == "x" else head,
+            [text(series, name) for series in rows.values()],
+            True,
+        )
         for k, name in enumerate(names)
     ]
     more = item.frame.unique(row, keep="first", maintain_order=True).select(pl.exclude(READ))
     return [first, *found, *(_column(values, item.units.get(values.name, "")) for values in more)]
 
 
-def layout_table(frame: pl.DataFrame, units: Mapping[str, str] | None = None, width: int = 80) -> list[str]:
+def layout_table(
+    frame: pl.DataFrame, units: Mapping[str, str] | None = None, width: int = 80
+) -> list[str]:
     """A frame as lines of text, at most `width` wide: texts wrap, numbers do not."""
     from rich.console import Console
 
@@ -173,7 +187,9 @@ def rich_table(found: Sequence[Column]) -> "Table":
     from rich.text import Text
 
     heads = any(column.head for column in found)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=heads, header_style="dim")
+    table = Table(
+        box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=heads, header_style="dim"
+    )
     for column in found:
         longest = max(map(len, column.cells), default=0)
         table.add_column(

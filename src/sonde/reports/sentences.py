@@ -229,5 +229,7 @@ class _Render(Formatter):
         if not self.html:
             return f"`{plain}`" if kind == "code" else plain
         tag = kind if kind in ("code", "name") else "strong" if bold else "bdi"
-        start, end = ('<span class="name">', "</span>") if tag == "name" else (f"<{tag}>", f"</{tag}>")
+        start, end = (
+            ('<span class="name">', "</span>") if tag == "name" else (f"<{tag}>", f"</{tag}>")
+        )
         return f"{start}{escape(plain)}{end}"

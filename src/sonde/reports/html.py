@@ -1,0 +1,119 @@
+"""A report as one self-contained page: no requests, a strict policy, everything escaped.
+
+Only one script and one style sheet run, known by their hashes. Facts are packed (JSON, deflated,
+base64) and unpacked by the script; everything else works without it.
+"""
+
+import base64
+import hashlib
+import json
+import zlib
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from sonde.evaluation.layout import Exhibit
+from sonde.reports import sentences
+from sonde.reports.cells import columns, legible
+from sonde.reports.depth import page_data
+from sonde.reports.model import Facts, Item, Report
+from sonde.reports.svg import svg
+
+WIDE, ANSWERS, HALF, LEAD, PHONE = 1160, 648, 556, 472, 344  # pixels that a figure is drawn at
+TALL = 16  # rows from which on a figure takes the width of the page
+
+
+def page(report: Report) -> str:
+    """The whole report as one HTML file."""
+    style, script = asset("page.css"), asset("page.js")
+    policy = (
+        f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+    page = _environment().get_template("page.html")
+    text = page.render(
+        report=report,
+        title=sentences.text(report.title),
+        style=Markup(style),
+        script=Markup(script),
+        policy=policy,
+        widths={"wide": WIDE, "answers": ANSWERS, "half": HALF, "lead": LEAD},
+    )
+    return text.encode("utf-8", "replace").decode()
+
+
+def asset(name: str) -> str:
+    return (files("sonde.reports") / name).read_text(encoding="utf-8")
+
+
+def digest(source: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()}'"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("sonde", "reports"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        finalize=lambda x: legible(x) if type(x) is str else x,
+    )
+    environment.filters |= {
+        "say": lambda line: Markup(sentences.text(line, html=True)),
+        "kind": kind,
+        "is_wide": is_wide,
+        "columns": columns,
+        "packed": packed,
+        "drawings": drawings,
+    }
+    return environment
+
+
+def kind(item: Item) -> str:
+    """How a template shows an item."""
+    if isinstance(item, Facts):
+        return "facts"
+    if isinstance(item, Exhibit):
+        return "table" if item.kind == "table" else "figure"
+    return "text"
+
+
+def is_wide(item: Item) -> bool:
+    """Whether an item takes the width of the page."""
+    if not isinstance(item, Exhibit):
+        return True
+    match item.kind:
+        case "intervals":
+            return item.frame["label"].n_unique() >= TALL or len(columns(item)) > 4
+        case "heat":
+            return item.frame["x"].n_unique() > 12
+        case "table":
+            return len(item.frame.columns) > 4
+    return item.kind == "strip"
+
+
+def drawings(figure: Exhibit, width: int) -> Markup:
+    """The figure for a desk and for a phone; the style sheet shows one of them."""
+    both = (("desk", width), ("phone", PHONE))
+    return Markup("".join(f'<div class="{css}">{svg(figure, w)}</div>' for css, w in both))
+
+
+def packed(facts: Facts) -> str:
+    data = json.dumps(_legible(page_data(facts)), ensure_ascii=False, separators=(",", ":"))
+    return base64.b64encode(zlib.compress(data.encode("utf-8", "replace"), 9)).decode()
+
+
+def _legible(value: Any) -> Any:
+    match value:
+        case str():
+            return legible(value)
+        case dict():
+            return {name: _legible(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_legible(part) for part in value]
+    return value

@@ -1,0 +1,455 @@
+"""Figures as SVG text: intervals, bars, lines, histograms, heat maps and token strips.
+
+Each is drawn at a given width, so that a page can hold a wide and a narrow drawing of the same
+data. Colors are classes: the style sheet of a page decides, and `standalone` embeds a light one.
+"""
+
+import math
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
+from html import escape
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from sonde.evaluation.layout import Exhibit
+from sonde.reports.cells import by_label, cell, columns, legible, number
+
+SIZE, SMALL, ROW, NARROW = 13, 11.5, 24, 480
+SERIES = "abcdef"  # classes of series; a control is gray
+CONTROL = "c"
+# Helvetica, Arial and Liberation Sans share these widths (thousandths of the size)
+WIDTHS = {
+    letter: width
+    for width, letters in {
+        222: "ijl’‘'|",
+        278: ' !,./:;I[]\\ft·“”"',
+        333: "()-`r{}*",
+        500: "Jckvsxyz",
+        584: "+<=>~−±",
+        667: "&ABEKPSVXYFTZ",
+        722: "CDHNRUw",
+        778: "GOQ",
+        833: "Mm",
+        889: "%",
+        944: "W",
+        1000: "…@—",
+    }.items()
+    for letter in letters
+}
+STYLE = (
+    "text{font:13px Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1c2126}.m{fill:#59616a}"
+    ".s{font-size:11.5px}.w{font-weight:700}.g{stroke:#e3e3de}.x{stroke:#8b8f94}.a{fill:#1f5c99}"
+    ".b{fill:#c2570c}.c{fill:#8b8f94}.d{fill:#7a4fa3}.e{fill:#0f7c7c}.f{fill:#a8261c}.k{fill:#2b7a3d}"
+    ".sa{stroke:#1f5c99}.sb{stroke:#c2570c}.sc{stroke:#8b8f94}.sd{stroke:#7a4fa3}.se{stroke:#0f7c7c}"
+    ".sf{stroke:#a8261c}.n{fill:none}.band{opacity:.15}.on{fill:#fff}.cell{fill:#f1f2ef}"
+)
+
+
+def svg(item: Exhibit, width: int = 720) -> str:
+    """The figure, drawn for a width in pixels."""
+    parts, height, wide = DRAW[item.kind](item, width)
+    size = f'viewBox="0 0 {wide:.0f} {height:.0f}" width="{wide:.0f}" height="{height:.0f}"'
+    title = escape(legible(item.title))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def standalone(drawing: str) -> str:
+    """A drawing with the style that a page would give it."""
+    return drawing.replace(">", f"><style>{STYLE}</style>", 1)
+
+
+Drawing = tuple[list[str], float, float]  # parts, height, width
+
+
+def measure(text: str, size: float = SIZE) -> float:
+    """Pixels that a text takes. Unknown scripts count as wide: better cut than overlapping."""
+    total = 0
+    for letter in text:
+        if unicodedata.category(letter) != "Mn":
+            base = unicodedata.normalize("NFD", letter)[0]
+            usual = 556 if base.isascii() else 1000 if ord(base) > 0x2E80 else 640
+            total += WIDTHS.get(base, usual)
+    return total * size / 1000
+
+
+def label(
+    x: float,
+    y: float,
+    text: str,
+    css: str = "",
+    anchor: str = "",
+    room: float = 0,
+    size: float = SIZE,
+) -> str:
+    """A text; one that is longer than its room is cut, and whole in the tooltip."""
+    text = short = legible(text)
+    if room and measure(text, size) > room:
+        while short and measure(short + "…", size) > room:
+            short = short[:-1]
+        short = short.rstrip() + "…"
+    title = f"<title>{escape(text)}</title>" if short != text else ""
+    css = f"{css} s".strip() if size < SIZE else css
+    ends = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}" class="{css}"{ends}>{escape(short)}{title}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float, css: str, width: float = 1) -> str:
+    ends = f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"'
+    return f'<line {ends} class="{css}" stroke-width="{width}"/>'
+
+
+def rect(x: float, y: float, width: float, height: float, css: str, more: str = "") -> str:
+    size = f'x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}"'
+    return f'<rect {size} class="{css}"{more}/>'
+
+
+def mark(x: float, y: float, css: str, title: str = "") -> str:
+    """Series differ by shape and color: circle, square, diamond."""
+    shapes = {
+        "a": "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0",
+        CONTROL: "m0 -5.5l5 5.5l-5 5.5l-5 -5.5z",
+    }
+    d = shapes.get(css, "m-4 -4h8v8h-8z")
+    inside = f"<title>{escape(legible(title))}</title>" if title else ""
+    return f'<path d="M{x:.1f} {y:.1f}{d}" class="{css}">{inside}</path>'
+
+
+def series(item: Exhibit) -> dict[str, str]:
+    """The class of each series. The last is gray if the unit of colors is "control"."""
+    frame = item.frame
+    names = frame["color"].unique(maintain_order=True) if "color" in frame.columns else [""]
+    colors = SERIES.replace(CONTROL, "")
+    found = {name or "": colors[k % len(colors)] for k, name in enumerate(names)}
+    if item.units.get("color") == "control" and len(found) > 1:
+        found[list(found)[-1]] = CONTROL
+    return found
+
+
+class Axis(NamedTuple):
+    ticks: list[float]
+    start: float
+    stop: float
+    unit: str
+
+    @classmethod
+    def over(
+        cls, values: Sequence[float | None], start: float, stop: float, unit: str, most: int = 5
+    ) -> "Axis":
+        """From 0, or below where values are, to a round number that no value exceeds."""
+        known = [v for v in values if v is not None and math.isfinite(v)]
+        low, high = min(0.0, *known, 0.0), max(0.0, *known, 0.0)
+        if high - low <= 0:
+            high = 1.0
+        power = 10 ** math.floor(math.log10((high - low) / most))
+        step = next(
+            s * power for s in (1, 2, 5, 10, 20) if s * power * most >= (high - low) * 0.999
+        )
+        first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+        return cls([k * step for k in range(first, last + 1)], start, stop, unit)
+
+    def __call__(self, value: float) -> float:
+        low, high = self.ticks[0], self.ticks[-1]
+        return self.start + (self.stop - self.start) * (min(max(value, low), high) - low) / (
+            high - low
+        )
+
+    def text(self, tick: float) -> str:
+        if self.unit in ("percent", "points"):
+            return f"{tick * 100:g}{'%' if self.unit == 'percent' else ''}".replace("-", "−")
+        return f"{tick:,.6g}".replace("-", "−")
+
+
+def legend(
+    names: Mapping[str, str], x: float, width: float, bars: bool = False
+) -> tuple[list[str], float]:
+    """The names of series in rows, and where they end; nothing for a single one."""
+    if not any(names) or len(names) < 2:
+        return [], 0.0
+    parts, left, y = [], x, 12.0
+    for name, css in names.items():
+        if left > x and left + 18 + measure(name) > width:
+            left, y = x, y + 18
+        parts.append(rect(left, y - 9, 10, 10, css) if bars else mark(left + 5, y - 4.5, css))
+        parts.append(label(left + 15, y, name, "m", room=width - left - 15))
+        left += 33 + measure(name)
+    return parts, y + 10
+
+
+def intervals(item: Exhibit, width: float) -> Drawing:
+    """Dots with intervals, a row per label, and columns of text on the right.
+
+    A narrow drawing has the label and the first text above each lane.
+    """
+    narrow = width < NARROW
+    rows, css = list(by_label(item.frame).items()), series(item)
+    shared = all(len(points) == 1 for _, points in rows)
+    texts = columns(item)[1 : 2 if narrow else None]
+    room = [max(map(measure, (column.head, *column.cells))) + 16 for column in texts]
+    left = (
+        8.0 if narrow else min(max(measure(str(name)) for name, _ in rows) * 1.08 + 14, 0.4 * width)
+    )
+    while len(texts) > 1 and width - left - sum(room) < 140:  # rather fewer texts than no dots
+        texts.pop(), room.pop()
+    right = width - (14 if narrow else sum(room) + 8)
+    parts, top = legend({} if shared else css, 0 if narrow else left, width)
+    tall, top = max(len(points) for _, points in rows) * 10 + (30 if narrow else 14), top + 14
+    points = [
+        row.get(end) for _, found in rows for row in found.values() for end in ("x", "low", "high")
+    ]
+    axis = Axis.over(
+        points,
+        left + 6,
+        right - 6,
+        item.units.get("x", "number"),
+        max(2, min(5, int((right - left) / 50))),
+    )
+    bottom = top + tall * len(rows) + 4
+    for tick in axis.ticks:
+        x = axis(tick)
+        parts.append(line(x, top, x, bottom, "g" if tick else "x"))
+        heights = (bottom + 15, top - 6) if len(rows) > 20 else (bottom + 15,)
+        parts += [label(x, y, axis.text(tick), "m", "middle", size=SMALL) for y in heights]
+    ends = [width] if narrow else [right + 8 + sum(room[: k + 1]) for k in range(len(texts))]
+    if not (narrow and len(rows) > 20):  # the upper axis takes its place
+        parts += [
+            label(x, top - 6, c.head, "m", "end", size=SMALL)
+            for x, c in zip(ends, texts, strict=True)
+        ]
+    for i, (name, found) in enumerate(rows):
+        y = top + tall * i
+        base = y + 16 if narrow else y + tall / 2 + 4.5
+        bold = "w" if name == "All" else ""
+        parts.append(
+            label(0, base, cell(name), f"h {bold}", room=width - room[0] if narrow else left - 12)
+        )
+        parts += [
+            label(x, base, c.cells[i], f"h m {bold}" if k else f"h {bold}", "end")
+            for k, (x, c) in enumerate(zip(ends, texts, strict=True))
+        ]
+        for lane, (color, point) in enumerate(found.items()):
+            lane_y = (
+                y + 26 + 9 * lane if narrow else y + tall / 2 + 10 * (lane - (len(found) - 1) / 2)
+            )
+            if point["x"] is not None:
+                parts += whisker(axis, point, lane_y, css[color])
+    return parts, bottom + 22, width
+
+
+def whisker(axis: Axis, point: Mapping[str, Any], y: float, css: str) -> list[str]:
+    low, high = point.get("low"), point.get("high")
+    ends = [] if low is None or high is None else [line(axis(low), y, axis(high), y, f"s{css}", 2)]
+    return [*ends, mark(axis(point["x"]), y, css)]
+
+
+def bars(item: Exhibit, width: float) -> Drawing:
+    """Horizontal bars; `part` of a bar is green. Long labels of a narrow drawing are above them."""
+    rows, css = list(by_label(item.frame).items()), series(item)
+    unit = item.units.get("x", "count")
+    texts = [next((r["text"] for r in found.values() if r.get("text")), None) for _, found in rows]
+    texts = [
+        t or number(next(iter(found.values()))["x"], unit)
+        for t, (_, found) in zip(texts, rows, strict=True)
+    ]
+    longest = max(measure(str(name)) for name, _ in rows) * 1.08 + 14
+    above = width < NARROW and longest > 0.4 * width
+    left = 0.0 if above else min(longest, 0.4 * width)
+    room = width - left - max(map(measure, texts)) - 16
+    scale = room / max(1e-9, *(row["x"] or 0 for _, found in rows for row in found.values()))
+    lanes = max(len(found) for _, found in rows)
+    thick, tall = (8, 9 * lanes + 10) if lanes > 1 else (15, ROW - 3)
+    head = 16 if above else 0
+    names = css if lanes > 1 else {}
+    if "part" in item.frame.columns:
+        names = {**(css if any(css) else {"answers": "a"}), "of which correct": "k"}
+    parts, top = legend(names, 0 if len(names) > 2 else left, width, bars=True)
+    for i, ((name, found), text) in enumerate(zip(rows, texts, strict=True)):
+        y = top + 2 + (tall + head) * i
+        middle = y + head + tall / 2
+        place = (0.0, y + 13, "", width) if above else (left - 10, middle + 4.5, "end", left - 12)
+        parts.append(label(place[0], place[1], cell(name), "", place[2], place[3]))
+        for k, (color, row) in enumerate(found.items()):
+            lane = middle - thick * lanes / 2 + thick * k
+            parts.append(rect(left, lane, (row["x"] or 0) * scale, thick - 1, css[color]))
+            if row.get("part"):
+                parts.append(rect(left, lane, row["part"] * scale, thick - 1, "k"))
+        longest = max(row["x"] or 0 for row in found.values())
+        parts.append(label(left + longest * scale + 7, middle + 4.5, text, "m"))
+    return parts, top + (tall + head) * len(rows) + 6, width
+
+
+def lines(item: Exhibit, width: float) -> Drawing:
+    """Lines with bands, points with names, or a histogram, over two axes."""
+    frame, css = item.frame, series(item)
+    parts, top = legend(css, 44, width)
+    top, left, right = top + 22, 48.0, width - 12
+    bottom = top + min(230, width * 0.5)
+    named = frame["x"].dtype == pl.String  # text on the x axis: places in order
+    places = {x: k for k, x in enumerate(frame["x"].unique(maintain_order=True))} if named else {}
+    xs = [places.get(x, x) for x in frame["x"]]
+    step = xs[1] - xs[0] if item.kind == "histogram" and len(xs) > 1 else 0
+    axis = Axis.over(
+        [*xs, max(xs) + step],
+        left + 6,
+        right - 6,
+        item.units.get("x", "number"),
+        max(2, int(width / 90)),
+    )
+    if named:
+        axis = axis._replace(ticks=[-0.5, len(places) - 0.5])
+    elif min(xs) > 0:  # room for the data, not for 0
+        axis = axis._replace(ticks=[min(xs), *(t for t in axis.ticks if t > min(xs))])
+    values = [v for name in ("y", "low", "high") if name in frame.columns for v in frame[name]]
+    up = Axis.over(values, bottom, top, item.units.get("y", "number"))
+    for tick in up.ticks:
+        parts.append(line(left, up(tick), right, up(tick), "g"))
+        parts.append(label(left - 6, up(tick) + 4, up.text(tick), "m", "end", size=SMALL))
+    parts += [
+        label(0, top - 10, item.y_label, "m", size=SMALL),
+        label(right, bottom + 34, item.x_label, "m", "end", size=SMALL),
+    ]
+    shown = [(k, str(name)) for name, k in places.items()] or [
+        (t, axis.text(t)) for t in axis.ticks
+    ]
+    every = max(
+        1, math.ceil(len(shown) * max(measure(t, SMALL) + 8 for _, t in shown) / (right - left))
+    )
+    parts += [
+        label(axis(x), bottom + 18, text, "m", "middle", size=SMALL) for x, text in shown[::every]
+    ]
+    if item.units.get("x") == item.units.get("y") == "percent":
+        end = min(axis.ticks[-1], up.ticks[-1])
+        parts.append(line(axis(0), up(0), axis(end), up(end), "x"))
+    for name, color in css.items():
+        own = (
+            frame
+            if "color" not in frame.columns
+            else frame.filter(pl.col("color").fill_null("") == name)
+        )
+        points = [
+            p | {"x": places.get(p["x"], p["x"])}
+            for p in own.iter_rows(named=True)
+            if p["y"] is not None
+        ]
+        at = [(axis(p["x"]), up(p["y"])) for p in points]
+        if item.kind == "histogram" and len(css) == 1:
+            wide = axis(xs[0] + step) - axis(xs[0]) - 1
+            parts += [rect(x, y, wide, up(0) - y, color) for x, y in at]
+            continue
+        band = [
+            (axis(p["x"]), up(p["low"]), up(p["high"]))
+            for p in points
+            if p.get("low") is not None and p.get("high") is not None
+        ]
+        if "label" in frame.columns:
+            parts += [line(x, low, x, high, f"s{color}") for x, low, high in band]
+        else:
+            outline = [(x, high) for x, _, high in band] + [
+                (x, low) for x, low, _ in reversed(band)
+            ]
+            if band:
+                corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in outline)
+                parts.append(f'<polygon class="{color} band" points="{corners}"/>')
+            path = "L".join(f"{x:.1f} {y:.1f}" for x, y in at)
+            parts.append(f'<path d="M{path}" class="n s{color}" stroke-width="2"/>')
+        parts += [
+            mark(x, y, color, p.get("label") or "") for (x, y), p in zip(at, points, strict=True)
+        ]
+    return parts, bottom + 40, width
+
+
+def heat(item: Exhibit, width: float) -> Drawing:
+    """A field of cells; a negative value has the color of the second series."""
+    rows = by_label(item.frame, "y", "x")
+    names = list(dict.fromkeys(item.frame["x"]))
+    left = min(max(measure(str(name)) for name in rows) * 1.05 + 12, 0.34 * width)
+    cell_width = min((width - left - 40) / len(names), 44)
+    top = min(max(measure(str(name), SMALL) for name in names), 120) * 0.72 + 26
+    tall = min(22.0, max(16.0, cell_width))
+    limit = (
+        item.limit or max((abs(v) for v in item.frame["color"] if v is not None), default=0) or 1
+    )
+    parts = [
+        label(left, 12, item.x_label, "m", size=SMALL),
+        label(0, top - 6, item.y_label, "m", room=left, size=SMALL),
+    ]
+    for j, name in enumerate(names):
+        turn = f"translate({left + cell_width * (j + 0.5):.1f} {top - 6:.1f}) rotate(-45)"
+        parts.append(f'<g transform="{turn}">{label(0, 0, cell(name), room=120, size=SMALL)}</g>')
+    for i, (row, values) in enumerate(rows.items()):
+        y = top + tall * i
+        parts.append(label(left - 8, y + tall / 2 + 4.5, cell(row), "", "end", left - 10))
+        for j, name in enumerate(names):
+            x, point = left + cell_width * j, values.get(name, {})
+            parts.append(rect(x, y, cell_width - 1, tall - 1, "cell"))
+            value = point.get("color")
+            if not value:
+                continue
+            strength = min(1.0, abs(value) / limit)
+            parts.append(
+                rect(
+                    x,
+                    y,
+                    cell_width - 1,
+                    tall - 1,
+                    "a" if value > 0 else "b",
+                    f' opacity="{0.15 + 0.85 * strength:.2f}"',
+                )
+            )
+            text = point.get("text") or number(
+                value, item.units.get("color", "number")
+            ).removesuffix("%")
+            if cell_width > measure(text, SMALL):
+                css = "on" if strength > 0.5 else ""
+                parts.append(
+                    label(x + cell_width / 2, y + tall / 2 + 4, text, css, "middle", size=SMALL)
+                )
+    return parts, top + tall * len(rows) + 6, width
+
+
+def strip(item: Exhibit, width: float) -> Drawing:
+    """Tokens in reading order on a ground as strong as their weight; lines break at the width."""
+    limit = (
+        item.limit or max((abs(v) for v in item.frame["color"] if v is not None), default=0) or 1
+    )
+    parts, y = [], 0.0
+    for (title,), tokens in item.frame.partition_by("y", as_dict=True, maintain_order=True).items():
+        parts.append(label(0, y + 14, cell(title), "w", room=width))
+        x, y = 0.0, y + 22
+        for token, weight in tokens.select("label", "color").iter_rows():
+            shown = cell(token).replace(" ", "·") or "∅"
+            wide = measure(shown) * 1.05 + 8
+            if x and x + wide > width:
+                x, y = 0.0, y + 40
+            strength = min(1.0, abs(weight or 0) / limit)
+            if weight:
+                parts.append(
+                    rect(
+                        x,
+                        y,
+                        wide - 1,
+                        20,
+                        "a" if weight > 0 else "b",
+                        f' opacity="{0.08 + 0.8 * strength:.2f}"',
+                    )
+                )
+                small = number(weight, item.units.get("color", "number")).removesuffix("%")
+                if measure(small, SMALL) < wide:
+                    parts.append(label(x + wide / 2, y + 32, small, "m", "middle", size=SMALL))
+            parts.append(label(x + 4, y + 14.5, shown, "on" if strength > 0.6 else "", room=width))
+            x += wide
+        y += 46
+    return parts, y, width
+
+
+DRAW: dict[str, Callable[[Exhibit, float], Drawing]] = {
+    "intervals": intervals,
+    "bars": bars,
+    "lines": lines,
+    "histogram": lines,
+    "heat": heat,
+    "strip": strip,
+}
