@@ -1,0 +1,182 @@
+"""Questions answered from memory with lists, which are graded as sets. The default is KAMEL's way.
+
+Every fact is asked once, after examples of how other questions are answered. An answer in the list
+that names an object which another one has named counts neither for nor against.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import polars as pl
+from polars import col
+
+from sonde.answers import Answers
+from sonde.core.components import setting
+from sonde.core.errors import DataError, UsageError
+from sonde.core.facts import Dataset, Relation, Template, commonest_objects
+from sonde.evaluation.tables import fact_table
+from sonde.probes.base import Probe
+from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
+from sonde.prompting.examples import Context, FewShot, PromptLayout, ShotsPer
+from sonde.prompting.matching import (
+    LANGUAGE_HELP,
+    OWN,
+    check_language,
+    cleaned,
+    dated,
+    language_of,
+    normal,
+    numeric,
+    same_literal,
+    within,
+)
+from sonde.prompts import Generate, PromptBatch
+
+LAYOUTS = {"kamel": "[Q] [A]%\n", "popqa": "Q: [Q] A: [A]\n\n", "lines": "Q: [Q]\nA: [A]\n"}
+BATCH = 4096
+SIZES = {"1": 1, "2": 2, "3": 3, "4-5": 5, "6+": 10**9}  # numbers of correct objects, up to
+
+
+@dataclass(frozen=True, kw_only=True)
+class Qa(Probe):
+    """Questions answered with lists of objects, which are graded as sets."""
+
+    name, requires = "qa", (frozenset({"generate"}),)
+    length_setting = "shots"
+
+    context: Context = setting(
+        "template",
+        "examples before the question: none (zero-shot), of any relation (random), of the same "
+        "relation, or in the same words (template)",
+    )
+    shots: int = setting(5, "how many examples precede a question", min=1)
+    shots_per: ShotsPer = setting(
+        "template", "draw examples once for each question template, or again for each fact"
+    )
+    prompt_layout: str = setting(
+        "kamel",
+        "how question and answers are written: kamel, popqa, lines, or a text with [Q], [A]",
+    )
+    separator: str = setting(
+        "; ", "the text between two answers; empty: one answer is shown, and one is read"
+    )
+    instruction: str = setting("", "a line before everything")
+    template_no: int = setting(1, "which question of each relation to ask, from 1", min=1)
+    max_tokens: int = setting(100, "the most tokens of an answer", min=1)
+    match: Literal["equal", "within"] = setting(
+        "equal",
+        "an answer is correct if it is a name of the object, or contains one (within)",
+        analysis_only=True,
+    )
+    language: str = setting(OWN, LANGUAGE_HELP, analysis_only=True)
+    abstaining: tuple[str, ...] = setting((ALL,), HELP, analysis_only=True)
+
+    def __post_init__(self) -> None:
+        check_language(self.language)
+        check_abstaining(self.abstaining)
+        if self.separator and not self.separator.strip():
+            raise UsageError(
+                "setting separator must have more than spaces, such as '; ', not "
+                f"{self.separator!r}"
+            )
+        self._layout()
+
+    def templates(self, relation: Relation) -> tuple[Template, ...]:
+        """The question that is asked, if the relation has so many."""
+        questions = [t for t in relation.templates if t.style == "question"]
+        return tuple(questions[self.template_no - 1 : self.template_no])
+
+    def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
+        """One question per fact."""
+        layout = self._layout()
+        request = Generate(max_tokens=self.max_tokens, stop=layout.end)
+        few_shot = FewShot(
+            data,
+            self.templates,
+            lambda relation: layout,
+            style="qa",
+            context=self.context,
+            shots=self.shots,
+            shots_per=self.shots_per,
+        )
+        if not any(self.templates(relation) for relation in data.asked_relations()):
+            number = f" {self.template_no}" if self.template_no > 1 else ""
+            raise DataError(
+                f"dataset {data.name!r} has no question template{number} to prompt with, such as "
+                "'Where was [X] born?' with style 'question': give one with --template, or name "
+                "other relations"
+            )
+        for relation in data.asked_relations():
+            for template in self.templates(relation):
+                check_language(language_of(self.language, relation.language))
+                facts = data.asked_frame(relation.id).with_columns(names="subject_names")
+                for part in facts.iter_slices(BATCH):
+                    frame = few_shot.prompts(relation, template, part)
+                    yield PromptBatch(frame=frame, request=request)
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        """With the type and number of correct objects; `baseline`: F1 of the most common object."""
+        facts = fact_table(data)
+        common = {
+            relation.id: next(iter(commonest_objects(data.split_frame(relation.id))), ("", 0))[0]
+            for relation in data.asked_relations()
+        }
+        rows = []
+        for relation, language, objects in facts.select("relation", "language", "gold_names").iter_rows():
+            right, wrong = self._count(common[relation], objects, language)
+            literal = all(dated(names[0]) or numeric(names[0]) is not None for names in objects)
+            size = next(name for name, most in SIZES.items() if len(objects) <= most)
+            f1 = 2 * right / (right + wrong + len(objects))
+            rows.append(("literal" if literal else "entity", size, len(objects), f1))
+        schema = dict(answer_type=pl.String, n_objects_bin=pl.String, n_objects=pl.Int64, baseline=pl.Float64)
+        return facts.hstack(pl.DataFrame(rows, schema, orient="row"))
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        ...
+
+    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
+        """Whether one of the listed answers is one of the names."""
+        return self._count(answer, [names], language)[0] > 0
+
+    def _layout(self) -> PromptLayout:
+        return PromptLayout(
+            text=LAYOUTS.get(self.prompt_layout, self.prompt_layout.replace("\\n", "\n")),
+            head=f"{self.instruction}\n" if self.instruction else "",
+            separator=self.separator,
+        )
+
+    def _count(
+        self, text: str, objects: Sequence[Sequence[str]], language: str
+    ) -> tuple[int, int]:
+        """How many of the objects a list names, and how many other things."""
+        language = language_of(self.language, language)
+        line = text.strip().partition("\n")[0]
+        parts = line.split(self.separator.strip()) if self.separator else [line]
+        answers = {normal(part, language) or part: part for part in map(cleaned, parts) if part}
+
+        def is_name(answer: str, name: str) -> bool:
+            literal = same_literal(answer, name)  # dates and numbers are compared by meaning
+            if literal is not None:
+                return literal
+            stated, wanted = normal(answer, language), normal(name, language)
+            equal = within(wanted, stated) if self.match == "within" else stated == wanted
+            return bool(wanted) and equal
+
+        fits = [
+            [i for i, names in enumerate(objects) if any(is_name(answer, name) for name in names)]
+            for answer in answers.values()
+        ]
+        owner: dict[int, int] = {}  # of each object the answer that counts for it
+
+        def assign(answer: int, tried: set[int]) -> bool:
+            for object in fits[answer]:
+                if object not in tried:
+                    tried.add(object)
+                    if object not in owner or assign(owner[object], tried):
+                        owner[object] = answer
+                        return True
+            return False
+
+        right = sum(assign(answer, set()) for answer in range(len(fits)))
+        return right, sum(not own for own in fits)
