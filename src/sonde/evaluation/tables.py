@@ -16,7 +16,6 @@ from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.fact_frames import DATES, entities, is_apart, united
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key
-from sonde.prompts import TEXTS
 
 if TYPE_CHECKING:
     from sonde.probes.base import Probe
@@ -135,18 +134,29 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
     if merged:
         # the names of the fact that is prompted come first
         names = pl.concat([rows, every]).select(*QUESTION, aliases="subject_names")
-        names = names.explode("aliases").group_by(QUESTION).agg(col("aliases").unique(maintain_order=True))
+        names = (
+            names.explode("aliases")
+            .group_by(QUESTION)
+            .agg(col("aliases").unique(maintain_order=True))
+        )
         objects = united(entities(every.lazy(), *QUESTION), *QUESTION).collect()
         objects = objects.select(*QUESTION, gold_names="object_names")
         rows = rows.join(names, on=QUESTION, how="left", maintain_order="left")
         rows = rows.join(objects, on=QUESTION, how="left", maintain_order="left")
-        rows = rows.with_columns(col("gold_names").fill_null([]), subject=col("aliases").list.first())
+        rows = rows.with_columns(
+            col("gold_names").fill_null([]), subject=col("aliases").list.first()
+        )
     else:
         rows = rows.rename({"subject_names": "aliases", "object_names": "gold_names"})
     rows = rows.join(_question_objects(every, data), on=QUESTION, how="left", maintain_order="left")
-    common = {r.id: next(iter(commonest_objects(data.split_frame(r.id))), ("", 0))[0] for r in relations}
+    common = {
+        r.id: next(iter(commonest_objects(data.split_frame(r.id))), ("", 0))[0] for r in relations
+    }
     about = pl.DataFrame(
-        [(r.id, r.label, r.kind, r.language, r.same, list(r.tags), common[r.id]) for r in relations],
+        [
+            (r.id, r.label, r.kind, r.language, r.same, list(r.tags), common[r.id])
+            for r in relations
+        ],
         {name: FACTS.get(name, pl.String) for name in ABOUT} | {"relation": pl.String},
         orient="row",
     )
@@ -241,9 +251,15 @@ def pack(
             known = texts.setdefault(name, {})
             column = part[name].cast(pl.String)
             distinct = column.drop_nulls().unique(maintain_order=True)
-            codes = pl.Series([known.setdefault(text, len(known)) for text in distinct], dtype=pl.UInt32)
-            part = part.with_columns(column.replace_strict(distinct, codes, default=None, return_dtype=pl.UInt32))
-        integers = {n: t for n, t in ROWS.items() if t != pl.Enum and t != pl.Float32 and n in part.columns}
+            codes = pl.Series(
+                [known.setdefault(text, len(known)) for text in distinct], dtype=pl.UInt32
+            )
+            part = part.with_columns(
+                column.replace_strict(distinct, codes, default=None, return_dtype=pl.UInt32)
+            )
+        integers = {
+            n: t for n, t in ROWS.items() if t != pl.Enum and t != pl.Float32 and n in part.columns
+        }
         part = part.cast({n: t for n, t in integers.items() if n != "baseline"})
         parts.append(part)
     enum = facts["relation"].dtype
@@ -261,13 +277,23 @@ def pack(
         key = key * (int(values.max()) + 1) + values
     if not (key[1:] > key[:-1]).all():
         order = np.argsort(key, kind="stable")
-        last = np.append(np.diff(key[order]) != 0, True) | (rows["template_no"].to_numpy()[order] == 0)
+        last = np.append(np.diff(key[order]) != 0, True) | (
+            rows["template_no"].to_numpy()[order] == 0
+        )
         rows = rows[order[last]]
     for name, known in texts.items():
         words = pl.Series(list(known), dtype=pl.Enum(list(known)))
         rows = rows.with_columns(words.gather(rows[name]).alias(name))
-    rows = rows.drop("cell", strict=False).with_columns(relation=facts["relation"].gather(rows["fact_no"]))
-    first = ("fact_no", "relation", "template_no", "alias_no", *(a for a in axes if a in rows.columns))
+    rows = rows.drop("cell", strict=False).with_columns(
+        relation=facts["relation"].gather(rows["fact_no"])
+    )
+    first = (
+        "fact_no",
+        "relation",
+        "template_no",
+        "alias_no",
+        *(a for a in axes if a in rows.columns),
+    )
     return rows.select(*first, pl.exclude(first))
 
 
@@ -292,7 +318,9 @@ class Results:
             rows = rows.filter(col("relation").cast(pl.String).is_in(relations))
         if where is not None:
             chosen = replace(self, rows=rows)
-            rows = rows.filter(chosen.table(where.meta.root_names()).select(where).collect().to_series())
+            rows = rows.filter(
+                chosen.table(where.meta.root_names()).select(where).collect().to_series()
+            )
         return replace(self, rows=rows)
 
     def table(self, columns: Iterable[str] = ()) -> pl.LazyFrame:
@@ -339,7 +367,9 @@ class Results:
         }
         present = self.table(["answer", "answer_mode", "tied", "finished"]).select(
             tied=col("tied").sum(),
-            empty=(col("answer").cast(pl.String) == "").filter(col("answer_mode") == "generate").sum(),
+            empty=(col("answer").cast(pl.String) == "")
+            .filter(col("answer_mode") == "generate")
+            .sum(),
             unfinished=(~col("finished")).sum(),
         )
         return counts | {name: n for name, n in present.collect().row(0, named=True).items() if n}
@@ -359,16 +389,25 @@ class Results:
         key = ["fact_no", *self._separate()]
         chosen = replace(self, rows=rows).table([*key, *columns]).collect()
         lines = chosen.select(key).unique(maintain_order=True)
-        lines = lines.join(rows.group_by(key).agg(prompts=pl.len()), on=key, how="left", maintain_order="left")
+        lines = lines.join(
+            rows.group_by(key).agg(prompts=pl.len()), on=key, how="left", maintain_order="left"
+        )
         for name in dict.fromkeys(columns):
             if name in lines.columns:
                 continue
             if name not in rows.columns:
-                lines = lines.with_columns(chosen.unique(key, keep="first", maintain_order=True)[name])
+                lines = lines.with_columns(
+                    chosen.unique(key, keep="first", maintain_order=True)[name]
+                )
                 continue
             value = col(name)
             if chosen[name].dtype == pl.Enum:
-                counts = chosen.select(*key, value.cast(pl.String)).drop_nulls(name).group_by(*key, name).len()
+                counts = (
+                    chosen.select(*key, value.cast(pl.String))
+                    .drop_nulls(name)
+                    .group_by(*key, name)
+                    .len()
+                )
                 counts = counts.sort("len", name, descending=[True, False])
                 values = counts.unique(key, keep="first").drop("len")
             else:
@@ -384,13 +423,18 @@ class Results:
         pools are counted apart.
         """
         key = ["relation", *self._separate()]
-        rows = self.table([*key, "fact_no", "answer", "correct"]).filter(col("answer").is_not_null())
+        rows = self.table([*key, "fact_no", "answer", "correct"]).filter(
+            col("answer").is_not_null()
+        )
         gold = self.facts.lazy().select("fact_no", "relation", names="gold_names").explode("names")
         gold = gold.drop_nulls("names").with_columns(usual=col("names").list.first())
-        spelled = gold.explode("names").select("relation", "usual", name=col("names").str.to_lowercase())
+        spelled = gold.explode("names").select(
+            "relation", "usual", name=col("names").str.to_lowercase()
+        )
         answers = rows.with_columns(name=col("answer").cast(pl.String).str.to_lowercase()).join(
             spelled.unique(("relation", "name"), keep="first", maintain_order=True),
-            on=("relation", "name"), how="left",
+            on=("relation", "name"),
+            how="left",
         )
         answers = answers.with_columns(answer=pl.coalesce("usual", col("answer").cast(pl.String)))
         given = answers.group_by(*key, "answer").agg(n=pl.len(), correct=col("correct").sum())
@@ -398,7 +442,9 @@ class Results:
         wanted = wanted.group_by(*key, col("answer_right").alias("answer")).agg(gold=pl.len())
         both = given.join(wanted, on=[*key, "answer"], how="full", coalesce=True)
         both = both.with_columns(col("n", "correct", "gold").fill_null(0))
-        return both.sort(*key, "n", "gold", "answer", descending=[False] * len(key) + [True, True, False]).collect()
+        return both.sort(
+            *key, "n", "gold", "answer", descending=[False] * len(key) + [True, True, False]
+        ).collect()
 
     def _separate(self) -> list[str]:
         """The columns that are never pooled and have several values here."""
