@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
-from typing import TYPE_CHECKING
+from typing import Any
+
+import polars as pl
+from polars import DataFrame, Series
 
 from sonde.core.facts import Dataset, Fact
 from sonde.core.fingerprints import draw_key, draw_keys
 from sonde.core.prompts import Block, Score
-
-if TYPE_CHECKING:
-    from polars import DataFrame, Series
 
 MANY = 100
 
@@ -42,6 +42,42 @@ def options(
     return tuple(sorted([gold, *(name for _, name in drawn)]))
 
 
+OFFERED: Mapping[str, Any] = {
+    "fact": pl.String,
+    "options": pl.List(pl.String),
+    "gold": pl.String,
+    "n_options": pl.UInt32,
+    "dropped_wrong": pl.UInt32,
+    "spellings": pl.List(pl.String),
+    "gold_spellings": pl.List(pl.String),
+}
+
+
+def offer_options(
+    data: Dataset, relation: str, limit: int = MANY, *, aliases: bool = False
+) -> DataFrame:
+    """The options of each fact of a relation that is prompted, a row each, in their order.
+
+    `options` are usual names: that of the fact's first object, `gold`, and those of wrong ones.
+    `dropped_wrong` counts options that the dataset calls wrong, but are correct for the subject.
+    `spellings` are the names to score: with `aliases`, all names of the options, else the options.
+    Those of the correct option are `gold_spellings`.
+    """
+    several, pool = correct_names(data, relation), data.object_names(relation)
+    names = spellings(data, relation) if aliases else {}
+    rows = []
+    for fact in data.asked(relation):
+        correct, gold = correct_for(fact, several), fact.objects[0].name
+        chosen = options(fact, correct, pool, data.selection.seed, limit)
+        dropped = sum(entity.name in correct for entity in fact.wrong)
+        owners = {name: name for name in chosen}
+        if aliases:
+            owners = spelled(chosen, fact, correct, names)
+        own = [name for name, option in owners.items() if option == gold]
+        rows.append((fact.id, chosen, gold, len(chosen), dropped, sorted(owners), own))
+    return DataFrame(rows, OFFERED, orient="row")
+
+
 def negatives(
     fact: Fact, correct: frozenset[str], pool: Sequence[str], seed: int, most: int
 ) -> tuple[tuple[str, ...], int]:
@@ -62,10 +98,10 @@ def negatives(
 
 def own_options(facts: DataFrame) -> Series:
     """What each of such facts names, right or wrong, by usual names: as given, sorted by name."""
-    from polars import col, concat_list, element
-
-    usual = (col(f"{of}_names").list.eval(element().list.first()) for of in ("object", "wrong"))
-    return facts.select(options=concat_list(*usual).list.unique().list.sort())["options"]
+    usual = (
+        pl.col(f"{of}_names").list.eval(pl.element().list.first()) for of in ("object", "wrong")
+    )
+    return facts.select(options=pl.concat_list(*usual).list.unique().list.sort())["options"]
 
 
 def with_options(block: Block, facts: DataFrame) -> Block:

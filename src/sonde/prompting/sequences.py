@@ -27,6 +27,7 @@ from typing import Literal
 from sonde.core.errors import DataError, TemplateError, UsageError
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Entity, Fact, Template
 from sonde.core.fingerprints import draw_key
+from sonde.prompting.examples import Draw, Pool, keys_of
 from sonde.prompting.languages import ENGLISH, phrasing
 
 TRAIN = "train"
@@ -118,6 +119,115 @@ class Line:
     fact: str
     subject: str
     object: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListLayout:
+    """How facts are listed one after the other.
+
+    Args:
+        pair: the text between subject and object, or a sentence with [X] and [Y] that has both.
+        example: the text between two facts.
+    """
+
+    pair: str = " "
+    example: str = " "
+
+    def __post_init__(self) -> None:
+        sentence = Template(id="pair", text=self.template)  # rejects a slot missing or twice
+        subject, object = (sentence.text.index(slot) for slot in (SUBJECT_SLOT, ANSWER_SLOT))
+        if subject > object or not sentence.answer_last:
+            raise TemplateError(
+                f"the sentence {self.pair!r} cannot separate subject and object: it needs "
+                f"{SUBJECT_SLOT} first and {ANSWER_SLOT} last, as in 'The capital of [X] is [Y].'"
+            )
+
+    @property
+    def template(self) -> str:
+        """One fact, with [X] and [Y].
+
+        >>> ListLayout(pair=" : ").template
+        '[X] : [Y]'
+        """
+        sentence = SUBJECT_SLOT in self.pair or ANSWER_SLOT in self.pair
+        return self.pair if sentence else f"{SUBJECT_SLOT}{self.pair}{ANSWER_SLOT}"
+
+    def before(self, subject: str) -> str:
+        """A fact up to where its object begins."""
+        return self.template.partition(ANSWER_SLOT)[0].replace(SUBJECT_SLOT, subject)
+
+    def write(self, lines: Iterable[Line]) -> tuple[str, list[tuple[int, int]]]:
+        """The facts, and where each object starts and stops.
+
+        >>> ListLayout().write([Line(fact="1", subject="Peru", object="Lima")])
+        ('Peru Lima ', [(5, 9)])
+        """
+        after = self.template.partition(ANSWER_SLOT)[2] + self.example
+        texts, spans, at = list[str](), list[tuple[int, int]](), 0
+        for line in lines:
+            before = self.before(line.subject)
+            start = at + len(before)
+            spans.append((start, start + len(line.object)))
+            texts.append(f"{before}{line.object}{after}")
+            at += len(texts[-1])
+        return "".join(texts), spans
+
+
+def list_layout(pair: str, example: str, language: str = "") -> ListLayout:
+    r"""A layout by the names of its separators, in a language's way; other texts are themselves.
+
+    A new line may be written \n.
+
+    >>> list_layout("colon", ";").pair, list_layout("colon", "comma", "ja").template
+    (' : ', '[X]：[Y]')
+    """
+    named = dict(zip(NAMES, phrasing(language).separators, strict=True))
+    texts = [named.get(word, word.replace("\\n", "\n")) for word in (pair, example)]
+    return ListLayout(pair=texts[0], example=texts[1])
+
+
+def split_separator(name: str) -> tuple[str, str]:
+    """The separators that a name such as colon/newline stands for: of a pair, of examples.
+
+    >>> split_separator("colon/newline"), split_separator(" is /;")
+    (('colon', 'newline'), (' is ', ';'))
+    """
+    pair, slash, example = name.rpartition("/")
+    if not slash or not pair or not example:
+        raise UsageError(
+            f"separators are written PAIR/EXAMPLE, such as colon/newline, not {name!r}; named are "
+            f"{', '.join(NAMES)}, and other texts stand for themselves"
+        )
+    return pair, example
+
+
+def example_draws(
+    data: Dataset, relation: str, seeds: Iterable[int]
+) -> tuple[list[Draw], list[Line]]:
+    """The training facts of a relation, a draw for each seed; all of its facts if it has none."""
+    frame = data.frame(relation)
+    training = frame.filter(split=TRAIN)
+    pool = Pool(training if training.height else frame)
+    usual = pool.frame["object_names"].list.first().list.first()
+    columns = (pool.frame["fact"], pool.frame["subject"], usual)
+    lines = [Line(fact=f, subject=s, object=o) for f, s, o in zip(*columns, strict=True)]
+    draws = [Draw(keys_of(seed, (f"lke:{line.fact}" for line in lines)), pool) for seed in seeds]
+    return draws, lines
+
+
+def with_space(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Spans that start with the spaces before them, as options are scored.
+
+    Some words take the space into their first token and some leave it a token of its own; they are
+    comparable only if each accounts for it.
+
+    >>> with_space("Peru : Lima ", [(7, 11)])
+    [(6, 11)]
+    """
+    return [(len(text[:start].rstrip(" ")), stop) for start, stop in spans]
+
+
+# Today's probes need these until they go, and `Separators` above.
 
 
 def told(lines: Iterable[Line], separators: Separators) -> str:
