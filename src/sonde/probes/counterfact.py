@@ -22,7 +22,7 @@ from sonde.evaluation.estimate import Metric
 from sonde.evaluation.judge import judge_options
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.metrics import harmonic_mean
-from sonde.evaluation.tables import fact_table
+from sonde.evaluation.tables import FACT, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting.options import correct_for, correct_names, negatives
 from sonde.prompting.templates import fill_templates, usual_names
@@ -114,45 +114,46 @@ class Counterfact(Probe):
         """The cases; `prompted` has what is expected after their prompts and their neighbors'."""
         facts = fact_table(data)
         cases = pl.concat([find_cases(data, relation) for relation in data.asked_relations()])
-        expects_new = (col("case") == col("fact")) & self.edited
+        is_own = col("case") == col("fact")
+        expects_new = is_own & self.edited
         expected = when(expects_new).then("new").otherwise("true")
-        prompted = pl.struct(
-            prompted_fact="fact",
-            gold_names=pl.concat_list(pl.concat_list(expected)),
+        cases = cases.with_columns(
+            relation=col("relation").cast(facts.schema["relation"]),
+            gold=expected,
+            gold_names=pl.concat_list(expected).list.eval(element().implode()),
             baseline=col("majority_true") != expects_new,
-            true="true",
         )
-        of_case = cases.group_by(col("relation").cast(facts.schema["relation"]), fact="case").agg(
-            prompted=prompted, expected=expected.filter(col("case") == col("fact")).first()
+        prompted = cases.group_by("relation", fact="case").agg(
+            prompted=pl.struct("fact", "gold_names", "baseline", "true")
         )
-        facts = facts.join(of_case, on=("relation", "fact"), how="left", maintain_order="left")
-        is_case = col("expected").is_not_null()
-        return facts.with_columns(
-            gold=when(is_case).then("expected").otherwise("gold"),
-            gold_names=when(is_case).then(pl.concat_list(pl.concat_list("expected"))).otherwise("gold_names"),
-            excluded=when(~is_case).then(pl.lit("no wrong object")),
-        ).drop("expected")
+        own = cases.filter(is_own).select(*FACT, "gold", "gold_names")
+        facts = facts.update(own, on=FACT).join(
+            prompted, on=FACT, how="left", maintain_order="left"
+        )
+        missing = when(col("prompted").is_null()).then(pl.lit("no wrong object"))
+        return facts.with_columns(excluded=missing)
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """Rows of cases; `neighbor` is the id of a neighbor, empty in a case's own prompts."""
         frame, result = answers.frame, cast(OptionScores, answers.result)
-        key = ("relation", "fact")
-        cases = facts.select(*key, "prompted").cast({"relation": pl.String})
-        cases = cases.join(frame.select("relation", fact="case"), on=key, how="semi")
+        cases = facts.select(col("relation").cast(pl.String), "fact", "prompted")
+        cases = cases.join(frame.select("relation", fact="case"), on=FACT, how="semi")
         expected = cases.select("relation", "prompted").explode("prompted").unnest("prompted")
-        expected = expected.rename({"prompted_fact": "fact"})
+        expected = expected.with_row_index("fact_no")
         logprobs = result.sums() / (result.counts() if self.normalize == "tokens" else 1)
         gaps = pl.Series(np.abs(np.diff(np.exp(logprobs).reshape(-1, 2))[:, 0]))
         rows = judge_options(answers, expected, self.normalize)
-        rows = rows.hstack(frame.select("prefix", gap=gaps))
-        rows = rows.join(expected.drop("gold_names"), on=key, how="left", maintain_order="left")
-        named = [true.casefold() in text.casefold() for true, text in rows.select("true", "prefix").iter_rows()]
+        rows = rows.hstack(frame.select(gap=gaps, text=pl.format("{}___{}", "prefix", "suffix")))
+        further = expected.drop("fact_no", "gold_names")
+        rows = rows.join(further, on=FACT, how="left", maintain_order="left")
+        texts = rows.select("true", "text").iter_rows()
+        named = [true.casefold() in text.casefold() for true, text in texts]
         return rows.with_columns(
             fact="case",
             neighbor=when(col("case") == col("fact")).then(pl.lit("")).otherwise("fact"),
             difference=when("correct").then("gap").otherwise(-col("gap")),
             named=pl.Series(named, dtype=pl.Boolean),
-        ).drop("case", "gap", "prefix", "true")
+        ).drop("case", "gap", "text", "true")
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -18,15 +18,17 @@ from functools import cache
 from itertools import product
 from typing import Literal
 
+import numpy as np
 import polars as pl
 from polars import col, when
 
-from sonde.answers import Answers
+from sonde.answers import Answers, OptionScores
 from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.core.fingerprints import draw_key
-from sonde.evaluation.tables import fact_table
+from sonde.evaluation.judge import SENT, judge_text
+from sonde.evaluation.tables import FACT, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting import cues
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
@@ -39,7 +41,7 @@ from sonde.prompting.languages import (
     check_markers,
     phrasing,
 )
-from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, cleaned, correct, language_of
+from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, cleaned, correct, language_of, word_count
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
 Task = Literal["wp", "qa", "fc"]  # word prediction, questions, fact checking
@@ -49,9 +51,29 @@ BLOCK = 1024  # facts for which a template comes after the other, so that texts 
 PART = 64  # facts whose statements are scored, then generated after
 PROMPT = dict.fromkeys((*KEY, "task", "cue", "object", *TEXTS), pl.String) | {"example_spans": pl.List(pl.Int64)}
 Examples = tuple[tuple[str, ...], ...]  # of each fact subject, object, and a wrong object
+VERDICTS = {
+    word: verdict
+    for around in PHRASINGS.values()
+    for word, verdict in zip(around.verdicts, (TRUE, FALSE), strict=True)
+}
+UNSPACED = tuple(word for word in VERDICTS if word_count(word) is None)
+DUE = when(col("cue") == "right").then(pl.lit(TRUE)).otherwise(pl.lit(FALSE))
 
 
-def is_name(text: str, names: Sequence[str]) -> bool:
+def first_verdict(text: str) -> str:
+    """The verdict that a text begins with, in any language.
+
+    >>> first_verdict("true, it is"), first_verdict("It is true"), first_verdict("誤りです。")
+    ('True', '', 'False')
+    """
+    word = re.search(r"[^\W\d_]+", text)
+    if word is None:
+        return NEITHER
+    unspaced = filter(text[word.start() :].startswith, UNSPACED)
+    return VERDICTS.get(next(unspaced, word[0].capitalize()), NEITHER)
+
+
+def is_name(text: str, names: Sequence[str], language: str = "") -> bool:
     """Whether a text is one of the names, apart from final punctuation."""
     return bool(cleaned(text)) and cleaned(text) in map(cleaned, names)
 
@@ -180,3 +202,44 @@ class Framing(Probe):
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether an answer contains one of the names, by lemmas."""
         return correct(answer, names, language_of(self.language, language))
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        """`correct` by the rule of the task, `correct_lemmas` without cues, `verdict`, `copied`."""
+        if isinstance(answers.result, OptionScores):
+            sums = answers.result.sums().reshape(-1, 2)
+            verdicts = np.array([[VERDICTS[name] for name in names] for names in answers.batch.options])
+            likely = verdicts[answers.batch.options_ids(), sums.argmax(axis=1)]
+            verdict = pl.Series(np.where(sums[:, 0] == sums[:, 1], NEITHER, likely), dtype=pl.String)
+            rows = answers.frame.drop(SENT, strict=False)
+            return rows.with_columns(
+                verdict=verdict,
+                answer=verdict,
+                answer_mode=pl.lit("score"),
+                correct=verdict == rows.select(DUE).to_series(),
+            )
+        nested = col("correct_names").list.eval(pl.element().implode())
+        abstains = abstaining(self.abstaining)
+        named = facts.with_columns(gold_names=nested)
+        rows = judge_text(answers, named, is_name, cleaned, abstains)
+        about = facts.select(col("relation").cast(pl.String), "fact", "correct_names", "language")
+        about = rows.join(about, on=FACT, how="left", maintain_order="left")
+        columns = about.select("task", "cue", "object", "answer", "correct_names", "language")
+        graded = []
+        for task, cue, object, answer, names, language in columns.iter_rows():
+            lemmas = self.accepts(answer, names, language) if cue == "none" else None
+            verdict = first_verdict(answer) if task == "fc" else None
+            graded.append((lemmas, verdict, answer == cleaned(object) != ""))
+        schema = {"correct_lemmas": pl.Boolean, "verdict": pl.String, "copied": pl.Boolean}
+        rows = rows.hstack(pl.DataFrame(graded, schema, orient="row"))
+        sentence = when(col("task") == "wp").then("correct_lemmas").otherwise("correct")
+        rows = rows.with_columns(correct=when(col("task") == "fc").then(col("verdict") == DUE).otherwise(sentence))
+        return rows.with_columns(abstained=col("abstained") & ~col("correct"))
+
+    def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+        """`agree`: a scored verdict is the one that was generated."""
+        key = ["fact_no", "template_no", "cue", "object"]
+        generated = rows.filter(col("task") == "fc", col("answer_mode") == "generate")
+        generated = generated.select(*key, generated="verdict")
+        rows = rows.join(generated, on=key, how="left", maintain_order="left")
+        same = (col("verdict") == col("generated")) & (col("verdict") != NEITHER)
+        return rows.with_columns(agree=when(answer_mode="score").then(same)).drop("generated")

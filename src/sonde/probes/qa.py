@@ -9,13 +9,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 import polars as pl
-from polars import col
+from polars import col, when
 
 from sonde.answers import Answers
 from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
-from sonde.evaluation.tables import fact_table
+from sonde.evaluation.estimate import Metric
+from sonde.evaluation.judge import judge_text
+from sonde.evaluation.layout import Layout
+from sonde.evaluation.metrics import ABSTENTION, accuracy, harmonic_mean
+from sonde.evaluation.tables import FACT, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.examples import Context, FewShot, PromptLayout, ShotsPer
@@ -37,6 +41,19 @@ LAYOUTS = {"kamel": "[Q] [A]%\n", "popqa": "Q: [Q] A: [A]\n\n", "lines": "Q: [Q]
 BATCH = 4096
 SIZES = {"1": 1, "2": 2, "3": 3, "4-5": 5, "6+": 10**9}  # numbers of correct objects, up to
 
+N_CORRECT, N_NAMED = col("n_correct"), col("n_correct") + col("n_wrong")
+F1 = 2 * N_CORRECT / (N_NAMED + col("n_objects"))
+PRECISION = Metric(
+    "precision",
+    num=when(N_NAMED > 0).then(N_CORRECT / N_NAMED).otherwise(0.0).mean(),
+    help="mean share of the named things that are correct",
+)
+RECALL = Metric(
+    "recall",
+    num=(N_CORRECT / col("n_objects")).mean(),
+    help="mean share of the correct objects that are named",
+)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Qa(Probe):
@@ -44,6 +61,16 @@ class Qa(Probe):
 
     name, requires = "qa", (frozenset({"generate"}),)
     length_setting = "shots"
+    groups = ("relation", "answer_type", "n_objects_bin")
+    metrics = (
+        Metric("f1", num=F1.mean(), baseline=col("baseline").first(), label="F1"),
+        PRECISION,
+        RECALL,
+        harmonic_mean("f1_of_means", PRECISION, RECALL),
+        Metric("exact_set", num=(F1 == 1).mean(), help="every correct object and no other thing"),
+        accuracy("any_right", baseline=None, label="any", help="a correct object is in the list"),
+        *ABSTENTION,
+    )
 
     context: Context = setting(
         "template",
@@ -133,7 +160,29 @@ class Qa(Probe):
         return facts.hstack(pl.DataFrame(rows, schema, orient="row"))
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
-        ...
+        """With the numbers of correct objects and of wrong things in each list."""
+        rows = judge_text(answers, facts, self.accepts, cleaned, abstaining(self.abstaining))
+        about = facts.select(col("relation").cast(pl.String), "fact", "gold_names", "language")
+        about = rows.select("answer", *FACT).join(about, on=FACT, how="left", maintain_order="left")
+        lists = about.select("answer", "gold_names", "language").iter_rows()
+        counts = [self._count(*each) for each in lists]
+        schema = {"n_correct": pl.UInt32, "n_wrong": pl.UInt32}
+        return rows.hstack(pl.DataFrame(counts, schema, orient="row"))
+
+    @property
+    def layout(self) -> Layout:
+        """F1 next to the most common object as the answer, then its parts."""
+        between = f" between {self.separator.strip()!r}" if self.separator else ""
+        rule = "is a name of the object" if self.match == "equal" else "contains a name of it"
+        return Layout(
+            headlines=("f1", "precision", "recall", "f1_of_means", "exact_set", "any_right"),
+            browse=("relation", "subject", "gold", "answer", "correct", "n_correct", "n_wrong"),
+            notes=(
+                f"What is generated in the first line{between} is an answer. It is correct if it "
+                f"{rule}. Words are compared by their lemmas, numbers and dates by meaning, and "
+                "each object counts once. An empty list has precision 0.",
+            ),
+        )
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether one of the listed answers is one of the names."""
