@@ -41,7 +41,8 @@ FACTS: Mapping[str, Any] = {
     "also_correct": pl.List(pl.String),  # further names, by facts that are for training only
     "split": pl.String,
     "tags": pl.List(pl.String),
-    "majority_correct": pl.Boolean,  # the most common object of the relation is correct
+    "majority": pl.String,  # usual name of the most common object of the relation
+    "majority_correct": pl.Boolean,  # it is correct
     "guessable": pl.Boolean,  # the subject's name contains the usual name of an object
     "cluster": pl.UInt32,  # of relation and subject; facts of one are resampled together
     "question": pl.UInt32,  # of relation, subject and date
@@ -166,7 +167,7 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
     guessable = [any(n.casefold() in name.casefold() for n in objects) for name, objects in texts]
     rows = rows.with_row_index("fact_no").with_columns(
         gold=usual.list.join(", "),
-        majority_correct=usual.list.contains(col("common")).fill_null(False),
+        majority_correct=usual.list.contains(col("majority")).fill_null(False),
         guessable=pl.Series(guessable, dtype=pl.Boolean),
         cluster=pl.struct("relation", "subject_id").rank("dense"),
         question=pl.struct(QUESTION).rank("dense"),
@@ -187,7 +188,7 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
     return table
 
 
-ABOUT = ("relation", "label", "kind", "language", "canonical_id", "relation_tags", "common")
+ABOUT = ("relation", "label", "kind", "language", "canonical_id", "relation_tags", "majority")
 
 
 def _question_objects(every: pl.DataFrame, data: Dataset) -> pl.DataFrame:
