@@ -5,9 +5,9 @@ wrong for it. The object is scored in each prompt, and each prompt is answered i
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -18,7 +18,7 @@ from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.evaluation import metrics as m
-from sonde.evaluation.estimate import Group, Metric
+from sonde.evaluation.estimate import Group, Metric, spread
 from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
@@ -29,15 +29,21 @@ from sonde.prompting.cues import Form, question_examples, question_prompt, quest
 from sonde.prompting.languages import (
     MARKERS_HELP,
     STOP_HELP,
-    Phrasing,
     check_markers,
     phrasing,
 )
 from sonde.prompting.matching import begins, cleaned
-from sonde.prompts import Generate, PromptBatch, Score
+from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
 Rule = Literal["exact", "prefix", "any"]
 
+VALID_IF: Mapping[Rule, str] = {
+    "exact": "the answer after the correct cue is the cue",
+    "prefix": "the answer after the correct cue begins with it",
+    "any": "the answer to some prompt is the object",
+}
+PROMPT = dict.fromkeys((*KEY, "cue", "object", *TEXTS), pl.String)
+PROMPT |= {"example_spans": pl.List(pl.Int64), "options_id": pl.UInt32}
 BATCH = 64  # facts that are scored, then answered, so that equal prompts meet in a shard
 SOLID = 0.8
 POINTS = 2_000  # dots in a figure
@@ -48,27 +54,59 @@ BASE = col("template_no") == 1
 # the prompts that accuracies are over: never one whose cue is the correct answer
 ANSWERED = ~SCORED & (UNCUED | MISLED & BASE)
 
-COUNTED, VALID = col("counted").first(), col("valid").first()
-IRD = col("distance").filter(SCORED & MISLED).mean()
-ANCHOR_PROBABILITY = col("probability").filter(SCORED & ANCHOR).first()
+DISTANCE, CORRECT = col("distance"), col("correct").mean()
+COUNTED, VALID = (when(col(name).first()) for name in ("counted", "valid"))
+PFD = DISTANCE.filter(SCORED & UNCUED).mean()
+IRD = DISTANCE.filter(SCORED & MISLED).mean()
+ANCHOR_PROB = col("probability").filter(SCORED & ANCHOR).first()
+GROUPS = {"all": lit(True), "valid": col("valid")}  # of facts
+TOLD = ("fact_no", "template_no", "cue", "object", "answer")
 
 
-def pfd(limit: int | None = None) -> pl.Expr:
-    """The mean distance of questions without a cue, or of the first of them."""
-    chosen = SCORED & UNCUED if limit is None else SCORED & UNCUED & (col("template_no") <= limit)
-    return col("distance").filter(chosen).mean()
+def distance_metric(id: str, num: pl.Expr, label: str, help: str, **more: Any) -> Metric:
+    common = {"label": label, "help": help, "unit": "number", "better": "lower"}
+    return Metric(id, num=num, **common | more)
+
+
+DISTANCES = (
+    distance_metric("pfd", COUNTED.then(PFD), "PFD", "mean distance of other questions"),
+    distance_metric(
+        "ird",
+        COUNTED.then(IRD),
+        "IRD",
+        "mean distance after wrong cues",
+        baseline=COUNTED.then(PFD),
+        baseline_label="PFD",
+    ),
+    Metric("anchor_probability", num=VALID.then(ANCHOR_PROB), label="valid anchors", unit="number"),
+    Metric(
+        "solid_anchors", num=VALID.then(ANCHOR_PROB > SOLID), label=f"valid anchors above {SOLID:g}"
+    ),
+)
 
 
 def over_prompts(id: str, where: pl.Expr) -> Iterator[Metric]:
     """Accuracy over the prompts of each relation: mean, base question, best, worst and spread."""
-    common: dict[str, Any] = {"baseline": None, "where": where}
-    each = common | {"by": "prompt_no", "within": True, "centered": True}
-    best, worst = (lambda x, _: np.nanmax(x, axis=-1)), (lambda x, _: np.nanmin(x, axis=-1))
     yield m.accuracy(f"{id}.avg", where=where, label="accuracy over prompts")
-    yield m.accuracy(f"{id}.base", **common | {"where": where & UNCUED & BASE}, label="base question")
-    yield m.accuracy(f"{id}.max", stat=best, **each, label="best prompt")
-    yield m.accuracy(f"{id}.min", stat=worst, **each, label="worst prompt")
-    yield m.accuracy(f"{id}.stdev", stat=m.spread, **each, label="SD over prompts", better="lower")
+    base = where & UNCUED & BASE
+    yield Metric(f"{id}.base", num=CORRECT, where=base, label="base question")
+    for name, label, stat in (
+        ("max", "best prompt", lambda x, _: np.nanmax(x, axis=-1)),
+        ("min", "worst prompt", lambda x, _: np.nanmin(x, axis=-1)),
+        ("stdev", "SD over prompts", spread),
+    ):
+        better = "lower" if name == "stdev" else "higher"
+        yield Metric(
+            f"{id}.{name}",
+            num=CORRECT,
+            where=where,
+            by="prompt_no",
+            stat=stat,
+            within=True,
+            centered=True,
+            label=label,
+            better=better,
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,11 +146,11 @@ class Monitor(Probe):
     groups = ("relation", Group(("relation", "template_no"), ("accuracy.uncued", "pfd"), fine=True))
 
     def __post_init__(self) -> None:
-        if len(self.alphas) != 3:
-            raise UsageError(f"setting alphas takes three numbers, not {len(self.alphas)}")
-        if min(self.alphas) < 0 or max(self.alphas) <= 0:
+        if len(self.alphas) != 3 or min(self.alphas) < 0 or not any(self.alphas):
             values = ", ".join(f"{alpha:g}" for alpha in self.alphas)
-            raise UsageError(f"setting alphas: none below 0 and one above it, not {values}")
+            raise UsageError(
+                f"setting alphas takes three numbers, none below 0 and one above it, not {values}"
+            )
         check_markers(self.markers)
         check_abstaining(self.abstaining)
 
@@ -120,11 +158,21 @@ class Monitor(Probe):
         return questions(relation, self.frames or None)
 
     def facts(self, data: Dataset) -> pl.DataFrame:
+        """As `with_cues`; correct is also what other facts state about the subject."""
         facts = with_cues(fact_table(data), data, self.shots, self.negatives)
-        silent = [r.id for r in data.asked_relations() if not self.templates(r)]
-        without = col("relation").is_in(silent)
+        own, every = col("gold_names").list.eval(pl.element().explode()), col("correct_names")
+        further = every.list.set_difference(own).list.sort().list.eval(pl.element().implode())
+        pairs = facts["majority", "correct_names"].rows()
+        silent = [
+            relation.id for relation in data.asked_relations() if not self.templates(relation)
+        ]
+        reason = when(col("relation").is_in(silent)).then(lit("no question template"))
         return facts.with_columns(
-            excluded=when(without).then(lit("its relation has no question")).otherwise("excluded")
+            gold_names=pl.concat_list("gold_names", further),
+            majority_correct=pl.Series(
+                [self.accepts(cleaned(name), names, "") for name, names in pairs]
+            ),
+            excluded=reason.otherwise("excluded"),
         )
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
@@ -140,26 +188,152 @@ class Monitor(Probe):
             templates = self.templates(relation)
             around = phrasing(relation.language, markers=self.markers, stop=self.stop)
             for part in facts.filter(relation=relation.id).iter_slices(BATCH):
-                rows = enumerate(part.iter_rows(named=True))
-                prompts = (p for i, fact in rows for p in self._of(i, fact, templates, around))
-                frame = pl.DataFrame(prompts, infer_schema_length=None)
-                scored = frame.filter((col("cue") != "wrong") | (col("template") == templates[0].id))
-                options = [names[0][:1] for names in part["gold_names"].to_list()]
-                yield PromptBatch(frame=scored, request=Score(), options=list(map(tuple, options)))
-                answered = frame.drop("options_id")
-                yield PromptBatch(frame=answered, request=Generate(max_tokens=self.max_tokens))
+                prompts, options = [], []
+                for number, fact in enumerate(part.iter_rows(named=True)):
+                    subject, gold = fact["subject"], fact["gold_names"][0][0]
+                    shown = fact["examples"]
+                    before, spans = question_examples(templates[0], shown, self.frame, around)
+                    options.append((gold,))
+                    cues = [(templates[0], "right", gold), *((t, "none", "") for t in templates)]
+                    cues += product(
+                        templates if self.full else templates[:1], ["wrong"], fact["wrong"]
+                    )
+                    for template, cue, name in cues:
+                        text = before + question_prompt(template, subject, self.frame, name, around)
+                        key = (relation.id, fact["fact"], template.id, subject)
+                        prompts.append((*key, cue, name, text, "", spans, number))
+                frame = pl.DataFrame(prompts, PROMPT, orient="row")
+                frame = frame if self.shots else frame.drop("example_spans")
+                base = col("template") == templates[0].id
+                scored = frame.filter(UNCUED | ANCHOR | base)
+                yield PromptBatch(frame=scored, request=Score(), options=options)
+                request = Generate(max_tokens=self.max_tokens)
+                yield PromptBatch(frame=frame.drop("options_id"), request=request)
 
-    def _of(
-        self, number: int, fact: Mapping[str, Any], templates: Sequence[Template], around: Phrasing
-    ) -> Iterator[dict[str, Any]]:
-        """The anchor, the questions, the wrong cues; with `full` these before every question."""
-        misled = templates if self.full else templates[:1]
-        cues = [(templates[0], "right", fact["gold_names"][0][0]), *((t, "none", "") for t in templates)]
-        cues += [(template, "wrong", name) for template, name in product(misled, fact["wrong"])]
-        before, spans = question_examples(templates[0], fact["examples"], self.frame, around)
-        common = {name: fact[name] for name in ("relation", "fact", "subject")}
-        for template, cue, object in cues:
-            text = question_prompt(template, fact["subject"], self.frame, object, around)
-            prompt = {"template": template.id, "cue": cue, "object": object, "options_id": number}
-            texts = {"prefix": before + text, "suffix": ""}
-            yield common | prompt | texts | ({"example_spans": spans} if self.shots else {})
+    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
+        """Whether an answer is one of the names, apart from final punctuation."""
+        return bool(answer) and answer in map(cleaned, names)
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        if not isinstance(answers.result, OptionScores):
+            return judge_text(answers, facts, self.accepts, cleaned, abstaining(self.abstaining))
+        tokens = pl.Series(to_arrow(answers.result.logprobs.values))  # of the only option
+        probs = tokens.cast(pl.List(pl.Float64)).list.eval(pl.element().exp())
+        return answers.frame.with_columns(token_probs=probs, answer_mode=lit("score"))
+
+    def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+        """Distances from the anchor, and which facts have a valid one."""
+        wrong, lines = facts["wrong"].to_list(), []
+        gold = [cleaned(objects[0][0]) for objects in facts["gold_names"].to_list()]
+        for fact, template, cue, name, answer in rows.select(TOLD).iter_rows():
+            others, text, cue_text = wrong[fact], answer or "", cleaned(name)
+            # the place among wrong cues: those before the base question come first
+            place = (template - 1) * len(others) + others.index(name) if cue == "wrong" else 0
+            copied = answer == cue_text != ""
+            lines.append((place, answer == gold[fact], copied, begins(text, cue_text)))
+        told = pl.DataFrame(lines, ("place", "named", "copied", "begun"), orient="row")
+        anchor, probs = ~SCORED & ANCHOR, col("token_probs")
+        rows = rows.hstack(told)
+        of_fact = rows.group_by("fact_no").agg(
+            anchor_exact=(anchor & col("named")).any(),
+            anchor_prefix=(anchor & col("begun")).any(),
+            anchor_any=((anchor | ANSWERED) & col("named")).any(),
+            anchor_probs=probs.filter(SCORED & ANCHOR).first(),
+            n_lengths=probs.list.len().drop_nulls().n_unique(),
+            misled=(SCORED & MISLED).any(),
+        )
+        rows = rows.join(of_fact, on="fact_no", maintain_order="left").filter(n_lengths=1)
+        misled = when(MISLED).then(1 + col("template_no").max().over("relation") + col("place"))
+        distance = (probs - col("anchor_probs")).list.eval(pl.element().abs()).list.mean()
+        valid = col(f"anchor_{self.anchor}")
+        return rows.with_columns(
+            prompt_no=misled.when(UNCUED).then("template_no").otherwise(0),
+            probability=probs.list.mean(),
+            distance=distance,
+            valid=valid,
+            counted=valid & col("misled"),
+        ).drop("^(place|named|begun|misled|n_lengths|.*_probs)$")
+
+    @property
+    def metrics(self) -> Sequence[Metric]:
+        def monitor(id: str, label: str, distance: pl.Expr) -> Metric:
+            one, two, three = self.alphas
+            moved = (one * distance**2 + two * IRD**2 + three * distance * IRD).sqrt()
+            help = "0: nothing moves the answer"
+            return distance_metric(id, COUNTED.then(moved), label, help, den=ANCHOR_PROB)
+
+        k, uncued = self.first_frames, ~SCORED & UNCUED
+        first = DISTANCE.filter(SCORED & UNCUED & (col("template_no") <= k)).mean()
+        copied = col("copied").filter(~SCORED & MISLED & BASE).mean()
+        parts = {"accuracy": ANSWERED} | ({"full": ~SCORED & ~ANCHOR} if self.full else {})
+        return (
+            monitor("monitor", "MONITOR", PFD),
+            monitor(f"monitor.frames.{k}", f"MONITOR of {k} questions", first),
+            *DISTANCES,
+            *(
+                Metric(
+                    f"anchor_rate.{rule}",
+                    num=col(f"anchor_{rule}").first(),
+                    label=f"anchors, {rule}",
+                    help=help,
+                )
+                for rule, help in VALID_IF.items()
+            ),
+            Metric("copied_wrong_name", num=copied, label="wrong cues repeated", better="lower"),
+            *(
+                metric
+                for (part, where), group in product(parts.items(), GROUPS)
+                for metric in over_prompts(f"{part}.{group}", where & GROUPS[group])
+            ),
+            m.accuracy("accuracy.uncued", where=uncued, label="accuracy without cues"),
+            *(replace(metric, where=uncued) for metric in m.ABSTENTION),
+        )
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            title=f"{self.frame} questions, {self.shots} examples",
+            headlines=(
+                *("monitor", "pfd", "ird", "accuracy.all.avg", "accuracy.all.stdev"),
+                "anchor_probability",
+            ),
+            verdict="accuracy.all.avg",
+            columns=("solid_anchors", "accuracy.all.max", "accuracy.all.min", "accuracy.all.base"),
+            browse=("relation", "subject", "gold", "answer", "correct", "distance", "valid"),
+            notes=(
+                f"An anchor is valid if {VALID_IF[self.anchor]}. Answers are compared by their "
+                "first line without final punctuation.",
+                "MONITOR is the sum of √(α₁PFD² + α₂IRD² + α₃PFD·IRD) over the sum of the anchors' "
+                f"probabilities, with α = {self.alphas}. A model that only repeats its cue has "
+                f"{sum(self.alphas) ** 0.5:.3f}.",
+                "Accuracies are over the questions without a cue and the base question after each "
+                "wrong cue. Any name of any correct object counts.",
+            ),
+            extra=exhibits,
+        )
+
+
+def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+    """What moves each fact, and how probable anchors are."""
+    rows = results.table().filter("valid", SCORED)
+    facts = rows.filter("counted").group_by("fact_no", label="subject", maintain_order=True)
+    moved = facts.agg(x=PFD, y=IRD).drop("fact_no").collect()
+    yield Exhibit(
+        "framing-against-interference",
+        "Distance of other questions and of wrong cues, by fact",
+        moved.gather_every(max(1, -(-len(moved) // POINTS))),
+        {"x": "number", "y": "number"},
+        "lines",
+        x_label="PFD",
+        y_label="IRD",
+    )
+    anchors = rows.filter(ANCHOR).select("probability").collect()["probability"]
+    counts, edges = np.histogram(anchors, bins=20, range=(0, 1))
+    yield Exhibit(
+        "anchor-probability",
+        "Probability of valid anchors",
+        pl.DataFrame({"x": edges[:-1], "y": counts}),
+        {"x": "number", "y": "count"},
+        "histogram",
+        x_label="probability of the object after itself as a cue",
+    )
