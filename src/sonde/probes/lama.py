@@ -159,17 +159,15 @@ class Lama(MaskProbe):
         columns = ("fact", "options", "gold_names", "control_rank")
         known = facts.select(col("relation").cast(pl.String), *columns)
         about = answers.frame.select(FACT).join(known, on=FACT, how="left", maintain_order="left")
-        fill = (
-            isinstance(answers.batch.request, FillMask)
-            and not answers.frame["template"].str.starts_with(NAME_PARTS).any()
-        )
-        if fill and about["options"].list.len().min():
+        mode = "fill" if isinstance(answers.batch.request, FillMask) else "score"
+        parts = answers.frame["template"].str.starts_with(NAME_PARTS).any()
+        if mode == "fill" and about["options"].list.len().min() and not parts:
             answers = choose(answers, about["options"])
             options = [answers.batch.options[i] for i in answers.batch.options_ids()]
             ranks = map(control_rank, map(ranked, options), about["gold_names"])
             about = about.with_columns(control_rank=pl.Series(ranks, dtype=pl.UInt32))
         rows = judge(answers, facts, normalize=self.normalize)
-        return rows.with_columns(about["control_rank"])
+        return rows.with_columns(about["control_rank"], answer_mode=pl.lit(mode))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Whether the subject's name suggests the object, by the prompts with parts of it."""
