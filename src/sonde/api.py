@@ -16,7 +16,7 @@ from sonde.core.reports import Report
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
-from sonde.former import PROBES
+from sonde.registry import PROBES
 from sonde.runs.compare import asked_of, compared, load_learning, opened
 from sonde.runs.run import Run, load_on
 

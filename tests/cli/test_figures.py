@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from sonde.cli.report import write_figures
+from sonde.cli.former_report import write_figures
 from sonde.core.reports import Report
 from tests.command import Sonde
 from tests.reporting.sample import belief, hostile
@@ -69,7 +69,7 @@ def test_a_machine_without_a_browser_gets_told_what_to_do(
     sonde: Sonde, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.setattr("sonde.cli.report.BROWSERS", ("chromium",))
+    monkeypatch.setattr("sonde.cli.former_report.BROWSERS", ("chromium",))
     done = sonde("report", run, "--figures", tmp_path / "pictures", "--format", "png")
     assert done.code == 4
     assert "apt-get install chromium" in done.err and "--format svg" in done.err

@@ -93,7 +93,7 @@ def test_how_answers_are_read_may_change_after_the_run(tmp_path: Path) -> None:
     stored = sonde.open_run(out)
     assert "p_at_10.mean_over_facts" in stored.report().estimates
     assert "p_at_5.mean_over_facts" in stored.report(k=5).estimates
-    with pytest.raises(UsageError, match="setting top decided what was asked"):
+    with pytest.raises(UsageError, match="setting top decided the prompts"):
         stored.report(top=3)
 
 

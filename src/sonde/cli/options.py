@@ -12,7 +12,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, TypeVar, get_origin, get_type_hints
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Literal,
+    Self,
+    TypeVar,
+    cast,
+    get_origin,
+    get_type_hints,
+)
 
 import typer
 
@@ -318,12 +328,16 @@ class RunOptions:
     select: SelectOptions
     load: AnswerOptions
     settings: list[str] | None = option(CHANGE, None, "--set")
+    vary: list[str] | None = option(
+        "Run several values of a setting, to compare them: SETTING=A,B,C; repeatable.", None
+    )
+    repeats: int = option("Run with this many seeds.", 1, least=1)
 
     def check(self, probe: Probe, on: str = "") -> None:
         """Refuse at once a setting that the probe has not, and a name that no model can have."""
         from sonde.runs.workers.spec import parse_workers
 
-        changed(probe, self.settings)
+        self.probe(probe)
         elsewhere = bool(on) and parse_workers(on).place == "ray"
         self.load.check(self.ask.model, here=not elsewhere)
 
@@ -331,7 +345,25 @@ class RunOptions:
         """The probe, the model and the dataset, of names that `check` has looked at."""
         from sonde.runs.refusals import refuse_unasked
 
-        probe = changed(probe, self.settings)
+        probe = self.probe(probe)
         dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
         refuse_unasked(probe, dataset)
         return probe, self.load.load(self.ask.model, dataset, on), dataset
+
+    def probe(self, probe: Probe) -> Probe:
+        """The probe with its settings, those that are varied included."""
+        probe = changed(probe, self.settings)
+        values: dict[str, list[Any]] = {}
+        for text in self.vary or ():
+            name, equals, levels = text.partition("=")
+            if not equals:
+                raise UsageError(f"--vary takes SETTING=A,B,C, not {text!r}")
+            for level in listed(levels):
+                for key, value in parse(type(probe), {name: level}).items():
+                    values.setdefault(key, []).append(value)
+        if not values and self.repeats == 1:
+            return probe
+        from sonde.probes.vary import vary  # polars takes a while
+
+        varied: Any = vary(cast(Any, probe), values, self.repeats)
+        return cast("Probe", varied)

@@ -14,7 +14,7 @@ from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost, Memory
 from sonde.core.facts import Dataset
 from sonde.core.reports import Column, Report, Table
-from sonde.former import PROBES, SUMMARIES
+from sonde.registry import PROBES, SUMMARIES
 from sonde.reporting.build.tables import Field, table
 from sonde.reporting.render.cells import fixed, share
 from sonde.reporting.render.json import plain

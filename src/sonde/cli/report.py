@@ -1,70 +1,49 @@
-"""`sonde report DIR`: the report of a finished run, in the terminal, as HTML, as JSON; no model.
-
-Figures become PNG pictures by an installed browser without a window. Any Chromium will do; it gets
-a fresh profile, a page from disk, and no network. SVG needs none.
-"""
+"""`sonde report DIR`: the report of a finished run, in the terminal or as files; needs no model."""
 
 from __future__ import annotations
 
-import os
-import re
 import shutil
-import subprocess
-import tempfile
+import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from sonde.cli.console import output, print_json, say, waiting, writing
+from sonde.cli.console import print_json, say, waiting, writing
+from sonde.cli.former_report import NO_PICTURES, PictureOptions
+from sonde.cli.former_report import write_figures as write_figures
+from sonde.cli.former_report import write_html as write_html
 from sonde.cli.options import ALL_TABLES, JSON, PAGE, argument, option, pairs, verb
 from sonde.core.components import parse
-from sonde.core.errors import MissingExtra, SondeError, UsageError
+from sonde.core.errors import UsageError
 from sonde.core.files import whole
 
 if TYPE_CHECKING:
-    from sonde.core.reports import Report
+    from sonde.reports.model import Report
     from sonde.runs.run import Run
-
-BROWSERS = (
-    "chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge",
-    "microsoft-edge", "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    r"C:\Program Files\Google\Chrome\Application\chrome.exe",
-    r"C:\Program Files (x86)\Microsoft\Edge\Application\msedge.exe",
-)  # fmt: skip
-PATIENCE = 300  # seconds
-Format = Literal["svg", "png"]
-OFFLINE = (
-    "--headless", "--disable-gpu", "--no-first-run", "--no-default-browser-check",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-extensions", "--host-resolver-rules=MAP * ~NOTFOUND", "--force-color-profile=srgb",
-    f"--virtual-time-budget={PATIENCE * 1000}",  # or it would not wait for promises
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PictureOptions:
-    """What is written of a report's figures."""
+class FileOptions:
+    """What is written of a report, and in what form it is printed."""
 
-    figures: Path | None = option("Write every figure as a picture into this folder.", None)
-    format: Format = option("The format of the pictures; png needs a browser.", "svg")
-
-
-NO_PICTURES = PictureOptions()
+    html: Path | None = option(PAGE, None)
+    csv: Path | None = option("Write every table and figure as CSV into this folder.", None)
+    latex: Path | None = option("Write every table and figure as LaTeX into this folder.", None)
+    as_json: bool = option(JSON, False, "--json")
+    markdown: bool = option("Print the report as Markdown.", False, "--markdown")
+    all_tables: bool = option(ALL_TABLES, False, "--all-tables")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReportOptions:
-    """Which run is read, how, and what is shown of it."""
+    """Which run is read, and how."""
 
-    folder: Path = argument("The folder of a finished run, or of a sweep.")
-    all_tables: bool = option(ALL_TABLES, False, "--all-tables")
-    as_json: bool = option(JSON, False, "--json")
-    html: Path | None = option(PAGE, None)
+    folder: Path = argument("The folder of a finished run.")
+    files: FileOptions
     pictures: PictureOptions
     settings: list[str] | None = option(
-        "Read with another setting: KEY=VALUE; repeatable.", None, "--set"
+        "Analyze with another setting: KEY=VALUE; repeatable.", None, "--set"
     )
 
 
@@ -77,38 +56,33 @@ def report(wanted: ReportOptions) -> None:
     from sonde.runs.run import open_run
     from sonde.runs.sweep import is_sweep, open_sweep
 
-    changes = pairs(wanted.settings)
-    swept = is_sweep(wanted.folder)
-    if swept:
+    changes, files = pairs(wanted.settings), wanted.files
+    if is_sweep(wanted.folder):
         sweep = open_sweep(wanted.folder)
         with waiting("reading the answers"):
-            read = sweep.report(**parse(type(sweep.cells[0][1].probe()), changes))
-        provenance, source = sweep.provenance(), f"sweep: {sweep.path}"
+            read: Any = sweep.report(**parse(type(sweep.cells[0][1].probe()), changes))
+        made_of, source = sweep.provenance(), f"sweep: {sweep.path}"
+        files = replace(files, all_tables=True)
     else:
         run = open_run(wanted.folder)
-        read = read_run(run, parse(type(run.probe()), changes))
-        provenance, source = run.provenance(), f"run: {run.path}"
-    show_report(
-        read,
-        provenance,
-        [source],
-        html=wanted.html,
-        pictures=wanted.pictures,
-        as_json=wanted.as_json,
-        brief=not (swept or wanted.all_tables),
-    )
+        probe = run.probe()
+        read = read_run(run, parse(type(getattr(probe, "probe", probe)), changes))
+        made_of, source = run.provenance(), f"run: {run.path}"
+    show_report(read, made_of, [source], files=files, pictures=wanted.pictures)
 
 
-def read_run(run: Run, reading: Mapping[str, Any] | None = None) -> Report:
-    """The report of a run with its controls, read with other settings where some are given."""
+def read_run(run: Run, analysis: Mapping[str, Any] | None = None) -> Any:
+    """The report of a run, analyzed with other settings if some are given."""
+    from sonde.reports.model import Report
     from sonde.runs.controls import attach_controls
 
     with waiting("reading the answers"):
-        return attach_controls(run, run.report(**(reading or {})), reading)
+        made: Any = run.report(**(analysis or {}))
+        return made if isinstance(made, Report) else attach_controls(run, made, analysis)
 
 
 def show_report(
-    report: Report,
+    report: Any,
     provenance: Mapping[str, object],
     lines: Sequence[str],
     *,
@@ -116,123 +90,56 @@ def show_report(
     pictures: PictureOptions = NO_PICTURES,
     as_json: bool = False,
     brief: bool = False,
+    files: FileOptions | None = None,
 ) -> None:
-    """Show a report and write what is wanted of it; `lines` say at the end where it comes from."""
-    if html is not None:
-        write_html(report, provenance, html)
-    folder = pictures.figures
-    drawn = [] if folder is None else write_figures(report, folder, pictures.format)
-    if as_json:
-        from sonde.reporting.render.json import as_json as to_json
+    """Show a report of either kind; only `print_report` stays."""
+    from sonde.cli import former_report
+    from sonde.reports.model import Report
 
-        print_json(to_json(report, provenance))
-        return
-    from sonde.reporting.render.terminal import show
-
-    show(report, output(), brief=brief)
-    written = [] if html is None else [f"report: {html}"]
-    for line in (*lines, *written, *(f"figure: {path}" for path in drawn)):
-        say(line, soft_wrap=True)
-    if folder is not None and not drawn:
-        say("figures: this report has none")
-
-
-def write_html(report: Report, provenance: Mapping[str, object], path: Path) -> None:
-    """Write the self-contained page."""
-    from sonde.reporting.render.html import page
-
-    with waiting("writing the HTML report"):
-        text = page(report, provenance)
-    with writing(path), whole(path) as file:
-        file.write(text.encode())
-
-
-def write_figures(report: Report, folder: Path, format: Format) -> list[Path]:
-    """Write every figure of a report into a folder under its id; the paths written."""
-    from sonde.reporting.build.parts import trimmed
-    from sonde.reporting.render.figures import svg
-    from sonde.reporting.render.html import picture_page, read_pictures
-
-    figures = trimmed(report).figures
-    if not figures:
-        return []
-    browser = find_browser() if format == "png" else ""
-    paths = [folder / name for name in file_names([f.id for f in figures], format)]
-    drawings = [svg(figure) for figure in figures]
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        contents = [f"{drawing}\n".encode() for drawing in drawings]
-        if browser:
-            with waiting("drawing the figures"):
-                drawn = dumped(browser, picture_page(drawings), folder)
-            contents = read_pictures(len(drawings), drawn)
-        for path, content in zip(paths, contents, strict=True):
-            path.write_bytes(content)
-    return paths
-
-
-def file_names(ids: list[str], format: str) -> list[str]:
-    """A file name for each figure: its id as far as any system takes it, and all different.
-
-    >>> file_names(["p-at-1", "a/b", "a:b"], "svg")
-    ['p-at-1.svg', 'a-b.svg', 'a-b-2.svg']
-    """
-    names: list[str] = []
-    for id in ids:
-        stem = re.sub(r"[^\w.-]+", "-", id).strip(".-") or "figure"
-        number = 1
-        while (name := stem + (f"-{number}" if number > 1 else "") + f".{format}") in names:
-            number += 1
-        names.append(name)
-    return names
-
-
-def find_browser() -> str:
-    """The browser that SONDE_BROWSER names, or any Chromium there is."""
-    wanted = os.environ.get("SONDE_BROWSER", "")
-    programs = map(shutil.which, [wanted] if wanted else BROWSERS)
-    program = next(filter(None, programs), None)
-    if program is not None:
-        return program
-    if wanted:
-        raise UsageError(f"SONDE_BROWSER names {wanted!r}, which is no program on this machine")
-    raise MissingExtra(
-        "PNG pictures are made by a browser, and neither Chromium, Chrome nor Edge was found; "
-        "install one (Debian: apt-get install chromium), name one in the environment variable "
-        "SONDE_BROWSER, or write SVG with --format svg, which needs none"
+    files = files or FileOptions(html=html, as_json=as_json, all_tables=not brief)
+    if isinstance(report, Report):
+        return print_report(report, lines, files, pictures.figures)
+    if files.csv or files.latex or files.markdown:
+        raise UsageError("this report is only shown in the terminal, as HTML and as JSON")
+    return former_report.show_report(
+        report,
+        provenance,
+        lines,
+        html=files.html,
+        pictures=pictures,
+        as_json=files.as_json,
+        brief=not files.all_tables,
     )
 
 
-def dumped(browser: str, page: str, folder: Path) -> str:
-    """The page as the browser leaves it when its scripts have run.
-
-    It is opened from within `folder`, because some browsers are kept out of the system's
-    temporary folder.
-    """
-    with tempfile.TemporaryDirectory(
-        prefix="sonde-", dir=folder.resolve(), ignore_cleanup_errors=True
-    ) as place:
-        path = Path(place) / "figures.html"
-        path.write_text(page, encoding="utf-8", errors="replace")
-        return printed([browser, *OFFLINE, *without_sandbox(), f"--user-data-dir={place}/profile",
-                        "--dump-dom", path.as_uri()])  # fmt: skip
-
-
-def printed(command: list[str]) -> str:
-    """What a browser prints."""
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise SondeError(f"the browser {command[0]} could not draw the figures: {error}") from error
-    if done.returncode:
-        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["no message"]
-        raise SondeError(
-            f"the browser {command[0]} ended with {done.returncode}: {last[0]}; name another one "
-            "in the environment variable SONDE_BROWSER"
-        )
-    return done.stdout.decode("utf-8", errors="replace")
+def print_report(
+    report: Report, lines: Sequence[str], files: FileOptions, figures: Path | None = None
+) -> None:
+    """Print a report and write its files; `lines` state at the end where it comes from."""
+    written = write_files(report, files, figures)
+    if files.as_json:
+        print_json(report.to_json())
+    elif files.markdown:
+        say(report.to_markdown(), soft_wrap=True)
+    else:
+        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
+        say(report.to_terminal(width, brief=not files.all_tables), soft_wrap=True)
+        for line in (*lines, *written):
+            say(line, soft_wrap=True)
 
 
-def without_sandbox() -> list[str]:
-    """Chromium refuses to run as root with its sandbox; the page is ours and fetches nothing."""
-    return ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+def write_files(report: Report, files: FileOptions, figures: Path | None = None) -> list[str]:
+    """Write what is wanted; a line for each file or folder."""
+    written = []
+    if files.html is not None:
+        with waiting("writing the HTML report"):
+            page = report.to_html()
+        with writing(files.html), whole(files.html) as file:
+            file.write(page.encode())
+        written.append(f"report: {files.html}")
+    folders = ((files.csv, report.to_csv), (files.latex, report.to_latex), (figures, report.to_svg))
+    for folder, write in folders:
+        if folder is not None:
+            with writing(folder):
+                written += [f"file: {path}" for path in write(folder)]
+    return written

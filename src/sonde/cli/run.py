@@ -31,7 +31,7 @@ from sonde.cli.options import (
 from sonde.cli.verbs import components
 from sonde.core.components import parse, settings_of
 from sonde.core.errors import UsageError
-from sonde.former import PROBES, SUMMARIES
+from sonde.registry import PROBES, SUMMARIES
 
 if TYPE_CHECKING:
     from sonde.cli.console import Tick

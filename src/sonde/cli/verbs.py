@@ -79,9 +79,10 @@ class Command(TyperCommand):
                 if count > 1 and not parameter.multiple and parameter.name != "help":
                     raise UsageError(_repeated(max(parameter.opts, key=len), count))
             flags = {parameter.name: max(parameter.opts, key=len) for parameter in order}
-            for key in {text.partition("=")[0] for text in opts.get("settings") or ()}:
-                if key in flags:
-                    raise UsageError(f"{flags[key]} and --set both give {key}; give it once")
+            for option, values in (("--set", "settings"), ("--vary", "vary")):
+                for key in {text.partition("=")[0] for text in opts.get(values) or ()}:
+                    if flag := flags.get(key.replace("-", "_")):
+                        raise UsageError(f"{flag} and {option} both give {key}; give it once")
             return opts, rest, order
 
         parser.parse_args = parse_once  # type: ignore[method-assign]

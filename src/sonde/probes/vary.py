@@ -201,6 +201,13 @@ def vary(probe: Probe, values: Mapping[str, Sequence[Any]], repeats: int = 1) ->
     return Vary(probe=probe, vary=values, repeats=repeats) if values or repeats != 1 else probe
 
 
+def with_settings(probe: Any, **settings: Any) -> Any:
+    """The probe with other settings, in all passes if it has several."""
+    if isinstance(probe, Vary):
+        return replace(probe, probe=with_settings(probe.probe, **settings))
+    return replace(probe, **settings)
+
+
 def axis_name(probe: Probe, setting: str) -> str:
     """The column that has the levels of a setting; one that the probe has already, or a new one."""
     if f"n_{setting}" in probe.axes:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sonde.core.abilities import Model, Probe
 from sonde.core.errors import DataError, ModelError, StoreError, UsageError, nearest
@@ -21,6 +21,11 @@ from sonde.core.fingerprints import canonical
 from sonde.core.reports import Report
 from sonde.runs.run import Run, open_run, released, run
 from sonde.runs.shards import Progress
+
+if TYPE_CHECKING:
+    import polars
+
+    from sonde.evaluation.tables import Results
 
 CONTROLS: Mapping[str, str] = {
     "majority": "control:majority",
@@ -115,7 +120,7 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
     from sonde.analysis.runs import Compared
     from sonde.metrics.judged import Judges
 
-    if report.judged is not None or isinstance(of.probe(reading), Judges):
+    if report.judged is not None or isinstance(of.probe(**(reading or {})), Judges):
         dataset = of.dataset()
         judged = {"model": report.judged or of.judge(reading, dataset)}
         judged |= {name: control.judge(reading, dataset) for name, control in runs.items()}
@@ -139,6 +144,33 @@ def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None =
         findings=(*report.findings, *found.findings),
         notes=(*report.notes, *found.notes, *faults),
     )
+
+
+def estimate_with_controls(
+    of: Run, results: Results, analysis: Mapping[str, Any]
+) -> polars.DataFrame:
+    """The estimates of a run, those of its controls, and the differences between them.
+
+    A control's estimates have its name as `run`; a difference to it has its name as `reference`.
+    """
+    import polars as pl
+
+    from sonde.evaluation.estimate import contrast, estimate, estimate_results
+
+    probe, seed = results.probe, of.manifest.selection["seed"]
+    parts = [estimate_results(results, seed)]
+    headlines = [
+        metric for metric in probe.metrics if getattr(metric, "id", "") in probe.layout.headlines
+    ]
+    for name, control in of.controls().items():
+        reference = control.results(**analysis)
+        alone = estimate(reference, headlines, groups=("relation",), seed=seed)
+        difference = contrast(results, reference, headlines, seed=seed)
+        parts += [
+            alone.with_columns(run=pl.lit(name)),
+            difference.with_columns(reference=pl.lit(name)),
+        ]
+    return pl.concat(parts)
 
 
 def _asked(run: Run) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import cast
 
 from sonde.core.abilities import FillsWords, HasNotices, Model, Probe, Scores
 from sonde.core.fact_frames import names_options
@@ -28,7 +28,10 @@ def choose_answer(probe: Probe, model: Model, dataset: Dataset) -> Probe:
 
     A masked model fills the mask if every object is one token, and else scores options.
     """
+    from sonde.probes.vary import with_settings
+
     auto = getattr(probe, "answer", "") == "auto" and dataset.from_table
+    auto = auto and "answer" not in getattr(probe, "vary", ())
     if not (auto and isinstance(model, FillsWords) and isinstance(model, Scores)):
         return probe
     total, able = 0, 0
@@ -37,14 +40,14 @@ def choose_answer(probe: Probe, model: Model, dataset: Dataset) -> Probe:
         total, able = total + len(names), able + len(fillable(names))
     if able == total:
         log.info("answer mode: fill, because every object is one token of the model")
-        return cast(Probe, replace(cast(Any, probe), answer="fill"))
+        return cast(Probe, with_settings(probe, answer="fill"))
     log.info(
         "answer mode: score, because %s of %s more than one token of the model; it scores each "
         "relation's objects as options (--answer fill skips facts with such an object)",
         f"{total - able:,}",
         counted(total, "object is", "objects are"),
     )
-    return cast(Probe, replace(cast(Any, probe), answer="score"))
+    return cast(Probe, with_settings(probe, answer="score"))
 
 
 def announce(probe: Probe, model: Model, dataset: Dataset) -> None:

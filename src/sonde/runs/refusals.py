@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from heapq import nlargest
 from itertools import groupby
-from typing import Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import Any, cast
 
 from sonde.core.abilities import Ability, Lacks, Model, Plans, Probe, abilities
 from sonde.core.components import settings_of
@@ -22,7 +22,7 @@ from sonde.core.facts import Dataset, Relation, Style, Template
 from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
-from sonde.former import PROBES
+from sonde.registry import PROBES
 from sonde.runs.masks import choose_answer
 from sonde.runs.shards import asked
 
@@ -100,7 +100,9 @@ def _refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
         return  # without any language the probe says itself what it needs
     cure = f"leave out what it cannot ask with --languages {','.join(spoken)}"
     if getattr(probe, "templates", "") == "manual":
-        every = replace(cast(Any, probe), templates="all")
+        from sonde.probes.vary import with_settings
+
+        every = with_settings(probe, templates="all")
         if all(_asks_in(every, dataset, language) for language in missing):
             cure = (
                 "ask with all templates, not only those written by hand (--set templates=all), or "
@@ -157,11 +159,9 @@ def _told(probe: Probe, dataset: Dataset, style: Style) -> str:
     )
 
 
-@runtime_checkable
-class HasLengthSetting(Protocol):
-    """A probe whose prompts grow with one of its settings, a whole number."""
-
-    shrinks: ClassVar[str]
+def length_setting(probe: Probe) -> str:
+    """The setting, a whole number, with which the prompts of a probe grow; none if empty."""
+    return getattr(probe, "length_setting", "") or getattr(probe, "shrinks", "")
 
 
 @contextmanager
@@ -181,7 +181,7 @@ def largest(probe: Probe, model: Plans, dataset: Dataset) -> int | None:
 
     Only values below the probe's own are tried.
     """
-    name = cast(HasLengthSetting, probe).shrinks
+    name = length_setting(probe)
     least = next(s.min or 1 for s in settings_of(type(probe)) if s.name == name)
     low, high = least, int(getattr(probe, name)) - 1
     best = None
@@ -195,12 +195,16 @@ def largest(probe: Probe, model: Plans, dataset: Dataset) -> int | None:
 
 
 def _advice(probe: Probe, model: Model, dataset: Dataset) -> str:
-    if not isinstance(probe, HasLengthSetting) or not isinstance(model, Plans):
+    name = length_setting(probe)
+    if not name or not isinstance(model, Plans):
         return ""
-    name, value = probe.shrinks, largest(probe, model, dataset)
+    if varied := getattr(probe, "vary", {}).get(name):
+        probe = replace(cast(Any, probe).probe, **{name: max(varied)})
+    value = largest(getattr(probe, "probe", probe), model, dataset)
     if value is None:
         return f"No value of {name} makes every prompt fit this model"
-    return f"The largest {name} that fits all of them is {value}: --{name} {value}"
+    flag = f"--vary {name}={value},…" if varied else f"--{name.replace('_', '-')} {value}"
+    return f"The largest {name} that fits all of them is {value}: {flag}"
 
 
 def _fits(probe: Probe, model: Plans, dataset: Dataset) -> bool:

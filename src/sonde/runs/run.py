@@ -34,7 +34,7 @@ from sonde.core.words import counted
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
-from sonde.former import PROBES
+from sonde.registry import PROBES
 from sonde.runs import certificates
 from sonde.runs.batches import Watch, computing, settled
 from sonde.runs.forms import with_form
@@ -60,7 +60,10 @@ from sonde.store.shards import prompt_count
 if TYPE_CHECKING:
     import polars
 
+    from sonde.evaluation.tables import Results
     from sonde.metrics.judged import Judged, Judges
+    from sonde.probes.base import Probe as NewProbe
+    from sonde.reports.model import Report as NewReport
 
 log = logging.getLogger(__name__)
 
@@ -116,17 +119,18 @@ class Run:
         refuse_repeats(dataset, dataset.asked_relations())
         return dataset
 
-    def probe(self, reading: Mapping[str, Any] | None = None) -> Probe:
-        """The probe with the run's settings; those that only read may be given anew."""
+    def probe(self, **analysis: Any) -> Probe:
+        """The probe with the run's settings, or with other analysis-only settings."""
         entry = self.manifest.probe
         kind = PROBES.find(entry["name"])
         stored = {**entry["settings"], **entry["reading"]}
-        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in stored.items()}
-        fixed = sorted(set(reading or {}) & set(entry["settings"]))
+        settings = {k: _from_json(v) for k, v in stored.items()}
+        fixed = sorted(set(analysis) & set(entry["settings"]))
         if fixed:
             raise UsageError(
-                f"setting {fixed[0]} decided what was asked; make another run to change it. "
-                f"Free to change when reading: {', '.join(sorted(entry['reading'])) or 'none'}"
+                f"setting {fixed[0]} decided the prompts; make another run to change it. "
+                f"Settings that change the analysis alone: "
+                f"{', '.join(sorted(entry['reading'])) or 'none'}"
             )
         try:
             build(kind, settings)
@@ -134,14 +138,58 @@ class Run:
             raise StoreError(
                 f"{self.path} was made by another version of probe {entry['name']!r} ({error})"
             ) from None
-        return cast(Probe, build(kind, {**settings, **(reading or {})}))
+        probe = build(kind, {**settings, **analysis})
+        if "vary" not in entry:
+            return cast(Probe, probe)
+        from sonde.probes.vary import Vary
+
+        varied = {name: tuple(map(_from_json, values)) for name, values in entry["vary"].items()}
+        return cast(Probe, Vary(probe=probe, vary=varied, repeats=entry["repeats"]))
+
+    def results(self, **analysis: Any) -> Results:
+        """The tables that every number is estimated from: facts, templates, graded prompts.
+
+        Example:
+            >>> sonde.open_run("runs/demo").results(k=5).counts()
+        """
+        from sonde.bridge import as_answers
+        from sonde.evaluation.tables import collect_results
+
+        blocks = self.answers()  # shards are read while facts are
+        probe = cast("NewProbe", self.probe(**analysis))
+        return collect_results(probe, self.dataset(), map(as_answers, blocks))
+
+    def rows(self, **analysis: Any) -> polars.DataFrame:
+        """Every graded prompt, a row each, with the columns of its fact and template."""
+        return self.results(**analysis).table().collect()
+
+    def estimates(self, **analysis: Any) -> polars.DataFrame:
+        """Every number with its interval, those of controls included."""
+        from sonde.runs.controls import estimate_with_controls
+
+        return estimate_with_controls(self, self.results(**analysis), analysis)
+
+    def controls(self) -> dict[str, Run]:
+        """The finished controls of this run, by name."""
+        from sonde.runs.controls import control_runs
+
+        return control_runs(self)[0]
+
+    def show(self, fact: str) -> NewReport:
+        """One fact in depth, by its id or its subject: every prompt with its top answers."""
+        from sonde.bridge import as_answers
+        from sonde.reports.depth import fact_report
+
+        return fact_report(self.results(), map(as_answers, self.answers()), fact)
 
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
+        if isinstance(self.probe(), _new_probe()):
+            return cast(Report, self._report(reading))
         from sonde.analysis.readings import advise_chat, looked_at, read_further
 
         begun = self.answers()  # shards are read while facts are
-        dataset, probe = self.dataset(), self.probe(reading)
+        dataset, probe = self.dataset(), self.probe(**reading)
         answers = Kept(self.answers, looked_at(dataset))
         report = probe.read(dataset, answers.once(begun))
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
@@ -158,7 +206,7 @@ class Run:
         """The run's probe; refused where it does not judge prompts one by one."""
         from sonde.metrics.judged import Judges
 
-        probe = self.probe(reading)
+        probe = self.probe(**(reading or {}))
         if isinstance(probe, Judges):
             return probe
         able = sorted(name for name, kind in PROBES.items() if issubclass(kind, Judges))
@@ -179,7 +227,23 @@ class Run:
 
     def facts(self, **reading: Any) -> polars.DataFrame:
         """How every fact did over its prompts, a row each, or every pair (docs/first-report.md)."""
+        if isinstance(self.probe(), _new_probe()):
+            return self._facts(reading)
         return self.judge(reading).facts()
+
+    def _facts(self, analysis: Mapping[str, Any]) -> polars.DataFrame:
+        """Every fact, a row each, with the outcome of its prompts."""
+        results = self.results(**analysis)
+        outcomes = [name for name in results.rows.columns if name not in results.facts.columns]
+        graded = results.browse(outcomes, results.facts.height)
+        return results.facts.join(graded, on="fact_no", how="left", maintain_order="left")
+
+    def _report(self, analysis: Mapping[str, Any]) -> NewReport:
+        from sonde.reports.build import build as build_report
+        from sonde.runs.controls import estimate_with_controls
+
+        results = self.results(**analysis)
+        return build_report(results, estimate_with_controls(self, results, analysis), run=self)
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""
@@ -319,14 +383,29 @@ def open_run(path: str | Path) -> Run:
     return Run(path=Path(path), manifest=manifest)
 
 
-def _described(probe: Probe) -> dict[str, Any]:
-    values = asdict(cast(Any, probe))
+def _new_probe() -> type:
+    from sonde.probes.base import Probe
+
+    return Probe
+
+
+def _from_json(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _described(probe: Any) -> dict[str, Any]:
+    varied = {}
+    if hasattr(probe, "vary"):
+        varied = {"vary": {k: list(v) for k, v in probe.vary.items()}, "repeats": probe.repeats}
+        probe = probe.probe
+    values = asdict(probe)
     reads = {s.name for s in settings_of(type(probe)) if s.analysis_only}
     return {
         "name": probe.name,
         "sonde": __version__,  # another version may ask or score otherwise
         "settings": {k: v for k, v in values.items() if k not in reads},
         "reading": {k: v for k, v in values.items() if k in reads},
+        **varied,
     }
 
 
