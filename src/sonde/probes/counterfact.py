@@ -17,7 +17,7 @@ from polars import col, element, when
 from sonde.answers import Answers, OptionScores
 from sonde.core.components import setting
 from sonde.core.errors import DataError
-from sonde.core.facts import DATE_SLOT, Dataset, Relation, Template, commonest_objects, facts_of
+from sonde.core.facts import DATE_SLOT, Dataset, Relation, commonest_objects, facts_of
 from sonde.evaluation.estimate import Metric
 from sonde.evaluation.judge import judge_options
 from sonde.evaluation.layout import Layout
@@ -88,10 +88,14 @@ class Counterfact(Probe):
             options = cases.select("true", "new").unique(maintain_order=True)
             numbers = options.with_row_index("options_id")
             cases = cases.join(numbers, on=("true", "new"), maintain_order="left")
-            neighbor = col("case") != col("fact")
-            roles = [(ROLES[min(i, 1)], template) for i, template in enumerate(relation.templates)]
-            for role, template in [*roles, *((ROLES[2], t) for t in relation.templates[:1])]:
-                rows = cases.filter(neighbor if role == ROLES[2] else ~neighbor)
+            first, others = relation.templates[:1], relation.templates[1:]
+            roles = [
+                (role, t)
+                for role, ts in zip(ROLES, (first, others, first), strict=True)
+                for t in ts
+            ]
+            for role, template in roles:
+                rows = cases.filter((col("case") != col("fact")) == (role == "neighborhood"))
                 for slot in template.fact_slots:  # not every fact has every detail
                     names = col("details").list.eval(element().struct.field("name"))
                     detail = names.list.contains(slot.removeprefix("[details.")[:-1])
@@ -143,16 +147,15 @@ class Counterfact(Probe):
         logprobs = result.sums() / (result.counts() if self.normalize == "tokens" else 1)
         gaps = pl.Series(np.abs(np.diff(np.exp(logprobs).reshape(-1, 2))[:, 0]))
         rows = judge_options(answers, expected, self.normalize)
-        rows = rows.hstack(frame.select(gap=gaps, text=pl.format("{}___{}", "prefix", "suffix")))
+        text = pl.format("{}___{}", "prefix", "suffix").str.to_lowercase()
         further = expected.drop("fact_no", "gold_names")
+        rows = rows.hstack(frame.select(text=text, gap=gaps))
         rows = rows.join(further, on=FACT, how="left", maintain_order="left")
-        texts = rows.select("true", "text").iter_rows()
-        named = [true.casefold() in text.casefold() for true, text in texts]
         return rows.with_columns(
             fact="case",
             neighbor=when(col("case") == col("fact")).then(pl.lit("")).otherwise("fact"),
             difference=when("correct").then("gap").otherwise(-col("gap")),
-            named=pl.Series(named, dtype=pl.Boolean),
+            named=col("text").str.contains(col("true").str.to_lowercase(), literal=True),
         ).drop("case", "gap", "text", "true")
 
     @property
@@ -160,15 +163,17 @@ class Counterfact(Probe):
         """Three scores, each next to the more common object and to chance, and their mean."""
         scores, more = [], []
         for role in ROLES:
-            of_role = {"where": ROLE == role, "label": role}
-            help = f"share of a case's {role} prompts after which the expected object is more likely"
+            of_role = {"where": role == ROLE, "label": role}
+            help = (
+                f"share of a case's {role} prompts after which the expected object is more likely"
+            )
             score = Metric(role, num=CORRECT, baseline=col("baseline").mean(), help=help, **of_role)
             scores.append(score)
             more += [
                 Metric(f"{role}_magnitude", num=col("difference").mean(), unit="points", **of_role),
                 Metric(f"{role}_over_chance", num=CORRECT, chance=0.5, help=help, **of_role),
             ]
-        efficacy, paraphrase = (CORRECT.filter(ROLE == role) for role in ROLES[:2])
+        efficacy, paraphrase = (CORRECT.filter(role == ROLE) for role in ROLES[:2])
         return (
             *scores,
             harmonic_mean("score", *scores),
@@ -182,7 +187,7 @@ class Counterfact(Probe):
             Metric(
                 "efficacy_unnamed",
                 num=CORRECT,
-                where=(ROLE == ROLES[0]) & ~col("named"),
+                where=(ROLES[0] == ROLE) & ~col("named"),
                 label="efficacy, answer not in the prompt",
             ),
         )
@@ -190,4 +195,15 @@ class Counterfact(Probe):
     @property
     def layout(self) -> Layout:
         """The three scores and their harmonic mean, over cases."""
-        ...
+        expected = "the new object" if self.edited else "the true object"
+        return Layout(
+            headlines=(*ROLES, "score"),
+            over="facts",
+            browse=("relation", "subject", "role", "gold", "answer", "correct"),
+            notes=(
+                f"After a case's own prompts {expected} should be the more likely of two, after "
+                "those of neighbors the neighbor's own. Ties are wrong. The control chooses the "
+                "object that more facts of the relation have. If a case names no wrong object, one "
+                "of the relation's is drawn.",
+            ),
+        )

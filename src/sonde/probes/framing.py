@@ -11,71 +11,131 @@ A fact's accuracy in a task is its mean over the task's templates, with false st
 averaged over their objects.
 """
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal
+from typing import Any
 
 import numpy as np
 import polars as pl
-from polars import col, when
+from polars import col, lit, when
 
 from sonde.answers import Answers, OptionScores
 from sonde.core.components import setting
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Relation, Template, commonest_objects
+from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
+from sonde.evaluation.estimate import Metric, spread
 from sonde.evaluation.judge import SENT, judge_text
+from sonde.evaluation.layout import Layout
+from sonde.evaluation.metrics import ABSTENTION
 from sonde.evaluation.tables import FACT, fact_table
 from sonde.probes.base import Probe
-from sonde.prompting import cues
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
-from sonde.prompting.examples import write_examples
+from sonde.prompting.cues import (
+    VERDICTS,
+    Form,
+    Task,
+    first_verdict,
+    questions,
+    sentences,
+    statements,
+    task_examples,
+    task_prompt,
+    with_cues,
+)
 from sonde.prompting.languages import (
     MARKERS_HELP,
-    PHRASINGS,
     STOP_HELP,
-    Phrasing,
     check_markers,
     phrasing,
 )
-from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, cleaned, correct, language_of, word_count
+from sonde.prompting.matching import (
+    LANGUAGE_HELP,
+    OWN,
+    check_language,
+    cleaned,
+    correct,
+    language_of,
+)
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
-Task = Literal["wp", "qa", "fc"]  # word prediction, questions, fact checking
 TRUE, FALSE, NEITHER = "True", "False", ""
 ANSWER_TOKENS, VERDICT_TOKENS = 15, 5
 BLOCK = 1024  # facts for which a template comes after the other, so that texts share a shard
 PART = 64  # facts whose statements are scored, then generated after
-PROMPT = dict.fromkeys((*KEY, "task", "cue", "object", *TEXTS), pl.String) | {"example_spans": pl.List(pl.Int64)}
-Examples = tuple[tuple[str, ...], ...]  # of each fact subject, object, and a wrong object
-VERDICTS = {
-    word: verdict
-    for around in PHRASINGS.values()
-    for word, verdict in zip(around.verdicts, (TRUE, FALSE), strict=True)
+PROMPT = dict.fromkeys((*KEY, "task", "cue", "object", *TEXTS), pl.String) | {
+    "example_spans": pl.List(pl.Int64)
 }
-UNSPACED = tuple(word for word in VERDICTS if word_count(word) is None)
-DUE = when(col("cue") == "right").then(pl.lit(TRUE)).otherwise(pl.lit(FALSE))
-
-
-def first_verdict(text: str) -> str:
-    """The verdict that a text begins with, in any language.
-
-    >>> first_verdict("true, it is"), first_verdict("It is true"), first_verdict("誤りです。")
-    ('True', '', 'False')
-    """
-    word = re.search(r"[^\W\d_]+", text)
-    if word is None:
-        return NEITHER
-    unspaced = filter(text[word.start() :].startswith, UNSPACED)
-    return VERDICTS.get(next(unspaced, word[0].capitalize()), NEITHER)
+STATISTICS = (
+    ("best", lambda x, _: np.max(x, axis=-1), "higher"),
+    ("worst", lambda x, _: np.min(x, axis=-1), "higher"),
+    ("stdev", spread, "lower"),
+)
+SENTENCE, QUESTION, STATEMENT = (col("task") == task for task in ("wp", "qa", "fc"))
+NONE, RIGHT, WRONG = (col("cue") == cue for cue in ("none", "right", "wrong"))
+SAID = {"true": TRUE, "false": FALSE, "neither": NEITHER}
+LEMMAS = col("correct_lemmas")
+DUE = when(col("cue") == "right").then(lit(TRUE)).otherwise(lit(FALSE))
 
 
 def is_name(text: str, names: Sequence[str], language: str = "") -> bool:
     """Whether a text is one of the names, apart from final punctuation."""
     return bool(cleaned(text)) and cleaned(text) in map(cleaned, names)
+
+
+def cells(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """A row for each fact, task, cue and template: means over the objects of its prompts."""
+    return rows.group_by("relation", "fact_no", "task", "cue", "template_no").agg(
+        col("correct", "correct_lemmas", "agree").mean(),
+        col("baseline", "baseline_lemmas").first(),
+        **{f"says_{name}": (col("verdict") == verdict).mean() for name, verdict in SAID.items()},
+    )
+
+
+def task_metrics(
+    id: str, label: str, where: pl.Expr, column: str = "correct", baseline: str = ""
+) -> Iterator[Metric]:
+    """Accuracy over the templates of a task, with the best and the worst, and their spread."""
+    common: dict[str, Any] = {"num": col(column).mean(), "where": where, "view": cells}
+    control = col(baseline).first() if baseline else None
+    yield Metric(f"accuracy.{id}", baseline=control, label=label, **common)
+    for name, stat, better in STATISTICS:
+        yield Metric(
+            f"{name}.{id}", by="template_no", stat=stat, within=True, centered=True,
+            label=f"{label}, {name}", better=better, **common,
+        )  # fmt: skip
+
+
+def verdict_metrics(mode: str, suffix: str, label: str) -> Iterator[Metric]:
+    """True and false statements count the same, so that always stating the same scores 50%."""
+    where = STATEMENT & (col("answer_mode") == mode)
+    for kind, cue, truth in (("pos", RIGHT, "true"), ("neg", WRONG, "false")):
+        yield from task_metrics(f"fc_{kind}{suffix}", f"{truth} statements, {label}", where & cue)
+    measures = {"accuracy": "correct"} | {f"said_{name}": f"says_{name}" for name in SAID}
+    for id, column in (measures | ({} if suffix else {"readings_agree": "agree"})).items():
+        num = (col(column).filter(RIGHT).mean() + col(column).filter(WRONG).mean()) / 2
+        chance = 0.5 if id == "accuracy" else None
+        yield Metric(
+            f"{id}.fc{suffix}", num=num, where=where, view=cells, chance=chance,
+            label=f"statements, {label}: {id}",
+        )  # fmt: skip
+
+
+def cue_metrics() -> Iterator[Metric]:
+    """The base question without a cue and after the correct or a wrong name."""
+    base = QUESTION & (col("template_no") == 1)
+    none = col("correct").filter(NONE).mean()
+    yield Metric("cue.none", num=none, where=base, label="base question")
+    for name, cue in (("right", RIGHT), ("wrong", WRONG)):
+        correct, copied = (col(column).filter(cue).mean() for column in ("correct", "copied"))
+        yield Metric(
+            f"cue.{name}", num=correct, where=base, baseline=none, baseline_label="no cue",
+            label=f"base question after a {name} name",
+        )  # fmt: skip
+        yield Metric(
+            f"copied.{name}", num=copied, where=base, label=f"{name} names repeated", better=""
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +146,7 @@ class Framing(Probe):
     axes, separate = ("task", "cue", "object"), ("task", "answer_mode", "cue")
     length_setting = "shots"
 
-    frame: cues.Form = setting("plain", "questions as they are, or between Q: and A: (qa)")
+    frame: Form = setting("plain", "questions as they are, or between Q: and A: (qa)")
     shots: int = setting(0, "examples of the relation before a prompt", min=0)
     paraphrases: int = setting(7, "templates of a relation for each task, at most", min=1)
     negatives: int = setting(5, "wrong objects for each fact, at most", min=1)
@@ -104,9 +164,9 @@ class Framing(Probe):
         """The templates of each task, the one of its examples first."""
         n = self.paraphrases
         return {
-            "wp": cues.sentences(relation, n),
-            "qa": cues.questions(relation, n),
-            "fc": cues.statements(relation, n),
+            "wp": sentences(relation, n),
+            "qa": questions(relation, n),
+            "fc": statements(relation, n),
         }
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
@@ -116,18 +176,15 @@ class Framing(Probe):
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """As `with_cues`; `baseline` and `baseline_lemmas`: the most common object is correct."""
-        facts = cues.with_cues(fact_table(data), data, self.shots, self.negatives)
-        common = {
-            relation.id: next(iter(commonest_objects(data.split_frame(relation.id))), ("", 0))[0]
-            for relation in data.asked_relations()
-        }
-        columns = facts.select("relation", "correct_names", "language").iter_rows()
-        rows = [
-            (is_name(common[id], names), self.accepts(common[id], names, language))
-            for id, names, language in columns
-        ]
-        guesses = pl.DataFrame(rows, dict.fromkeys(("baseline", "baseline_lemmas"), pl.Boolean), orient="row")
-        return facts.hstack(guesses)
+        facts = with_cues(fact_table(data), data, self.shots, self.negatives)
+        rules = {"baseline": is_name, "baseline_lemmas": self.accepts}
+        columns = facts.select("majority", "correct_names", "language").rows()
+        empty = [r.id for r in data.asked_relations() if not self.templates(r)]
+        reason = when(col("relation").is_in(empty)).then(lit("no statement and no question"))
+        return facts.with_columns(
+            *(pl.Series(name, [says(*row) for row in columns]) for name, says in rules.items()),
+            excluded=reason.otherwise("excluded"),
+        )
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation, task by task, template by template."""
@@ -135,7 +192,9 @@ class Framing(Probe):
         for relation in data.asked_relations():
             check_language(language_of(self.language, relation.language))
             first = draw_key(data.selection.seed, f"verdict:{relation.id}") % 2
-            for batch in self._prompts(relation, facts.filter(col("relation") == relation.id), first):
+            for batch in self._prompts(
+                relation, facts.filter(col("relation") == relation.id), first
+            ):
                 empty = False
                 yield batch
         if empty and facts.is_empty():
@@ -150,47 +209,32 @@ class Framing(Probe):
                 "some, or name other relations"
             )
 
-    def _prompts(self, relation: Relation, facts: pl.DataFrame, first: int) -> Iterator[PromptBatch]:
-        """The prompts of a relation; the verdict number `first` is that of the first example."""
+    def _prompts(
+        self, relation: Relation, facts: pl.DataFrame, first: int
+    ) -> Iterator[PromptBatch]:
         tasks, form = self.tasks(relation), self.frame
         around = phrasing(relation.language, markers=self.markers, stop=self.stop)
-
-        def write(task: Task, template: Template, subject: str, name: str) -> str:
-            if task == "wp":
-                return template.fill(subject)[0]
-            if task == "fc":
-                return cues.statement_prompt(template, subject, name, form, around)
-            return cues.question_prompt(template, subject, form, name, around)
-
-        def answered(task: Task, facts: Examples) -> Iterator[tuple[str, str]]:
-            base = tasks[task][0]
-            for number, (subject, object, wrong) in enumerate(facts):
-                name, answer = "", object
-                if task == "fc":  # true and false statements in turn
-                    verdict = (number + first) % 2
-                    name, answer = (object, wrong)[verdict], around.verdicts[verdict]
-                    if not name:
-                        continue
-                elif task == "wp":
-                    answer += base.fill(subject)[1]
-                yield write(task, base, subject, name), f"{answer}\n"
-
-        @cache
-        def examples(task: Task, facts: Examples) -> tuple[str, list[int]]:
-            return write_examples(answered(task, facts))
-
+        written: dict[tuple[str, ...], tuple[str, list[int]]] = {}
         for block, (task, templates) in product(facts.iter_slices(BLOCK), tasks.items()):
-            for template, part in product(templates, block.iter_slices(PART if task == "fc" else BLOCK)):
+            for template, part in product(
+                templates, block.iter_slices(PART if task == "fc" else BLOCK)
+            ):
                 prompts = []
                 for fact in part.iter_rows(named=True):
                     named = [] if task == "fc" else [("none", "")]
-                    if task == "fc" or task == "qa" and template == templates[0]:
+                    if task == "fc" or (task == "qa" and template == templates[0]):
                         named += [("right", fact["gold_names"][0][0])]
                         named += [("wrong", name) for name in fact["wrong"]]
-                    shown, spans = examples(task, tuple(tuple(e.values()) for e in fact["examples"]))
+                    known = (task, *(example["subject"] for example in fact["examples"]))
+                    if known not in written:  # nearly all facts have the same examples
+                        written[known] = task_examples(
+                            task, templates[0], fact["examples"], form, around, first
+                        )
+                    shown, spans = written[known]
                     for cue, name in named:
-                        text = shown + write(task, template, fact["subject"], name)
-                        key = (relation.id, fact["fact"], template.id, fact["subject"])
+                        subject = fact["subject"]
+                        text = shown + task_prompt(task, template, subject, name, form, around)
+                        key = (relation.id, fact["fact"], template.id, subject)
                         prompts.append((*key, task, cue, name, text, "", spans))
                 frame = pl.DataFrame(prompts, PROMPT, orient="row")
                 frame = frame if self.shots else frame.drop("example_spans")
@@ -207,14 +251,18 @@ class Framing(Probe):
         """`correct` by the rule of the task, `correct_lemmas` without cues, `verdict`, `copied`."""
         if isinstance(answers.result, OptionScores):
             sums = answers.result.sums().reshape(-1, 2)
-            verdicts = np.array([[VERDICTS[name] for name in names] for names in answers.batch.options])
+            verdicts = np.array(
+                [[VERDICTS[name] for name in names] for names in answers.batch.options]
+            )
             likely = verdicts[answers.batch.options_ids(), sums.argmax(axis=1)]
-            verdict = pl.Series(np.where(sums[:, 0] == sums[:, 1], NEITHER, likely), dtype=pl.String)
+            verdict = pl.Series(
+                np.where(sums[:, 0] == sums[:, 1], NEITHER, likely), dtype=pl.String
+            )
             rows = answers.frame.drop(SENT, strict=False)
             return rows.with_columns(
                 verdict=verdict,
                 answer=verdict,
-                answer_mode=pl.lit("score"),
+                answer_mode=lit("score"),
                 correct=verdict == rows.select(DUE).to_series(),
             )
         nested = col("correct_names").list.eval(pl.element().implode())
@@ -232,7 +280,9 @@ class Framing(Probe):
         schema = {"correct_lemmas": pl.Boolean, "verdict": pl.String, "copied": pl.Boolean}
         rows = rows.hstack(pl.DataFrame(graded, schema, orient="row"))
         sentence = when(col("task") == "wp").then("correct_lemmas").otherwise("correct")
-        rows = rows.with_columns(correct=when(col("task") == "fc").then(col("verdict") == DUE).otherwise(sentence))
+        rows = rows.with_columns(
+            correct=when(col("task") == "fc").then(col("verdict") == DUE).otherwise(sentence)
+        )
         return rows.with_columns(abstained=col("abstained") & ~col("correct"))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -243,3 +293,41 @@ class Framing(Probe):
         rows = rows.join(generated, on=key, how="left", maintain_order="left")
         same = (col("verdict") == col("generated")) & (col("verdict") != NEITHER)
         return rows.with_columns(agree=when(answer_mode="score").then(same)).drop("generated")
+
+    metrics = (
+        *task_metrics("wp", "sentences", SENTENCE, baseline="baseline_lemmas"),
+        *task_metrics(
+            "qa_lemma", "questions, lemmas", QUESTION & NONE, "correct_lemmas", "baseline_lemmas"
+        ),
+        *task_metrics("qa", "questions", QUESTION & NONE, baseline="baseline"),
+        *verdict_metrics("score", "", "by option"),
+        *verdict_metrics("generate", "_generated", "by first word"),
+        Metric(
+            "question_minus_sentence",
+            num=LEMMAS.filter(QUESTION).mean(),
+            where=NONE,
+            view=cells,
+            baseline=LEMMAS.filter(SENTENCE).mean(),
+            baseline_label="sentences",
+        ),
+        *cue_metrics(),
+        *(replace(metric, where=NONE) for metric in ABSTENTION),
+    )
+
+    @property
+    def layout(self) -> Layout:
+        """Each task next to its control, then what a cue before the question changes."""
+        return Layout(
+            title=f"{self.frame} questions, {self.shots} examples",
+            headlines=(
+                *("accuracy.wp", "accuracy.qa", "accuracy.fc", "accuracy.fc_generated"),
+                *("cue.right", "cue.wrong"),
+            ),
+            notes=(
+                "Sentences are graded by lemmas, questions by equal names. Every name of every "
+                "object that is correct for the subject counts. A statement is graded by the more "
+                "likely of True and False, a tie being wrong, and by the first word generated.",
+                "A fact has one value per task, the mean over its templates. True and false "
+                "statements count the same, so that always stating the same scores 50%.",
+            ),
+        )

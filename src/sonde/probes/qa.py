@@ -14,7 +14,7 @@ from polars import col, when
 from sonde.answers import Answers
 from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
-from sonde.core.facts import Dataset, Relation, Template, commonest_objects
+from sonde.core.facts import Dataset, Relation, Template
 from sonde.evaluation.estimate import Metric
 from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Layout
@@ -39,6 +39,12 @@ from sonde.prompts import Generate, PromptBatch
 
 LAYOUTS = {"kamel": "[Q] [A]%\n", "popqa": "Q: [Q] A: [A]\n\n", "lines": "Q: [Q]\nA: [A]\n"}
 BATCH = 4096
+OBJECTS = {
+    "answer_type": pl.String,  # literal: every object is a number or a date
+    "n_objects_bin": pl.String,
+    "n_objects": pl.Int64,
+    "baseline": pl.Float64,
+}
 SIZES = {"1": 1, "2": 2, "3": 3, "4-5": 5, "6+": 10**9}  # numbers of correct objects, up to
 
 N_CORRECT, N_NAMED = col("n_correct"), col("n_correct") + col("n_wrong")
@@ -145,19 +151,20 @@ class Qa(Probe):
     def facts(self, data: Dataset) -> pl.DataFrame:
         """With the type and number of correct objects; `baseline`: F1 of the most common object."""
         facts = fact_table(data)
-        common = {
-            relation.id: next(iter(commonest_objects(data.split_frame(relation.id))), ("", 0))[0]
-            for relation in data.asked_relations()
-        }
         rows = []
-        for relation, language, objects in facts.select("relation", "language", "gold_names").iter_rows():
-            right, wrong = self._count(common[relation], objects, language)
-            literal = all(dated(names[0]) or numeric(names[0]) is not None for names in objects)
+        for common, objects, language in facts.select(
+            "majority", "gold_names", "language"
+        ).iter_rows():
+            correct, wrong = self._count(common, objects, language)
+            literal = all(dated(name) or numeric(name) is not None for name, *_ in objects)
             size = next(name for name, most in SIZES.items() if len(objects) <= most)
-            f1 = 2 * right / (right + wrong + len(objects))
+            f1 = 2 * correct / (correct + wrong + len(objects))
             rows.append(("literal" if literal else "entity", size, len(objects), f1))
-        schema = dict(answer_type=pl.String, n_objects_bin=pl.String, n_objects=pl.Int64, baseline=pl.Float64)
-        return facts.hstack(pl.DataFrame(rows, schema, orient="row"))
+        silent = [r.id for r in data.asked_relations() if not self.templates(r)]
+        missing = when(col("relation").is_in(silent)).then(pl.lit("no question template"))
+        return facts.hstack(pl.DataFrame(rows, OBJECTS, orient="row")).with_columns(
+            excluded=missing
+        )
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """With the numbers of correct objects and of wrong things in each list."""
@@ -195,9 +202,7 @@ class Qa(Probe):
             separator=self.separator,
         )
 
-    def _count(
-        self, text: str, objects: Sequence[Sequence[str]], language: str
-    ) -> tuple[int, int]:
+    def _count(self, text: str, objects: Sequence[Sequence[str]], language: str) -> tuple[int, int]:
         """How many of the objects a list names, and how many other things."""
         language = language_of(self.language, language)
         line = text.strip().partition("\n")[0]

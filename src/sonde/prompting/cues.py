@@ -1,4 +1,6 @@
-r"""Questions and statements after examples, and after a cue: the name of an object, right or wrong.
+r"""Facts as sentences, questions and statements, after examples and cues.
+
+A cue is the name of an object in front of a question, correct or wrong for it.
 
 In `qa` form, with one example and a wrong cue:
 
@@ -12,6 +14,7 @@ relation have the same examples, without cues, so that prompts differ only in wh
 Knows facts and templates, not models.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -19,12 +22,21 @@ import polars as pl
 
 from sonde.core.facts import Dataset, Relation, Template, facts_of
 from sonde.prompting.examples import fill_question, fixed_examples, write_examples
-from sonde.prompting.languages import ENGLISH, Phrasing
+from sonde.prompting.languages import ENGLISH, PHRASINGS, Phrasing
+from sonde.prompting.matching import word_count
 from sonde.prompting.options import correct_for, correct_names, negatives
 
 Form = Literal["plain", "qa"]
 Cue = Literal["none", "right", "wrong"]
+Task = Literal["wp", "qa", "fc"]  # word prediction, a question, fact checking
 Example = Mapping[str, str]  # of a fact: subject, object, and wrong, empty if no object is wrong
+
+VERDICTS = {
+    word: verdict
+    for around in PHRASINGS.values()
+    for word, verdict in zip(around.verdicts, ("True", "False"), strict=True)
+}
+UNSPACED = tuple(word for word in VERDICTS if word_count(word) is None)
 
 EXAMPLE = pl.Struct(dict.fromkeys(("subject", "object", "wrong"), pl.String))
 COLUMNS = {
@@ -121,10 +133,59 @@ def statement_prompt(
     return with_markers(around.check.replace("[S]", statement), form, around)
 
 
+def task_prompt(
+    task: Task, template: Template, subject: str, name: str, form: Form, around: Phrasing
+) -> str:
+    """A prompt of a task up to its answer: `name` is that of the cue or of a statement's object."""
+    if task == "wp":
+        return template.fill(subject)[0]
+    if task == "fc":
+        return statement_prompt(template, subject, name, form, around)
+    return question_prompt(template, subject, form, name, around)
+
+
+def task_examples(
+    task: Task,
+    base: Template,
+    examples: Sequence[Example],
+    form: Form,
+    around: Phrasing,
+    first: int = 0,
+) -> tuple[str, list[int]]:
+    """Examples with their answers, a line each, and where the answers are.
+
+    Statements are true and false in turn; `first` is 1 if the first one is false.
+    """
+    lines = []
+    for number, example in enumerate(examples):
+        name, answer = "", example["object"]
+        if task == "fc":
+            verdict = (number + first) % 2
+            name, answer = example["wrong" if verdict else "object"], around.verdicts[verdict]
+            if not name:
+                continue
+        elif task == "wp":
+            answer += base.fill(example["subject"])[1]
+        text = task_prompt(task, base, example["subject"], name, form, around)
+        lines.append((text, f"{answer}\n"))
+    return write_examples(lines)
+
+
 def question_examples(
     base: Template, examples: Sequence[Example], form: Form, around: Phrasing = ENGLISH
 ) -> tuple[str, list[int]]:
-    """Examples as questions with their answers, a line each, and where the answers are."""
-    questions = (question_prompt(base, e["subject"], form, "", around) for e in examples)
-    answers = (f"{e['object']}\n" for e in examples)
-    return write_examples(zip(questions, answers, strict=True))
+    """Examples as questions."""
+    return task_examples("qa", base, examples, form, around)
+
+
+def first_verdict(text: str) -> str:
+    """Whether a text begins with the word for True or False, in any language; else empty.
+
+    >>> first_verdict("true, it is"), first_verdict("It is true"), first_verdict("誤りです。")
+    ('True', '', 'False')
+    """
+    word = re.search(r"[^\W\d_]+", text)
+    if word is None:
+        return ""
+    unspaced = filter(text[word.start() :].startswith, UNSPACED)
+    return VERDICTS.get(next(unspaced, word[0].capitalize()), "")
