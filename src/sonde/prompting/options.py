@@ -12,10 +12,12 @@ from dataclasses import replace
 from heapq import nsmallest
 from typing import Any
 
+import numpy as np
 import polars as pl
 from polars import DataFrame, Series
 
-from sonde.core.facts import Dataset, Fact
+from sonde.answers import Answers, OptionScores, Ragged, take
+from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.fingerprints import draw_key, draw_keys
 from sonde.core.prompts import Block, Score
 
@@ -45,11 +47,11 @@ def options(
 OFFERED: Mapping[str, Any] = {
     "fact": pl.String,
     "options": pl.List(pl.String),
-    "gold": pl.String,
     "n_options": pl.UInt32,
     "dropped_wrong": pl.UInt32,
     "spellings": pl.List(pl.String),
     "gold_spellings": pl.List(pl.String),
+    "baseline": pl.Boolean,
 }
 
 
@@ -58,13 +60,15 @@ def offer_options(
 ) -> DataFrame:
     """The options of each fact of a relation that is prompted, a row each, in their order.
 
-    `options` are usual names: that of the fact's first object, `gold`, and those of wrong ones.
+    `options` are usual names: that of the fact's first object, and those of wrong ones.
     `dropped_wrong` counts options that the dataset calls wrong, but are correct for the subject.
     `spellings` are the names to score: with `aliases`, all names of the options, else the options.
-    Those of the correct option are `gold_spellings`.
+    Those of the correct option are `gold_spellings`. `baseline`: the option that is the object of
+    most facts is the correct one.
     """
     several, pool = correct_names(data, relation), data.object_names(relation)
     names = spellings(data, relation) if aliases else {}
+    common = [name for name, _ in commonest_objects(data.split_frame(relation))]
     rows = []
     for fact in data.asked(relation):
         correct, gold = correct_for(fact, several), fact.objects[0].name
@@ -74,8 +78,29 @@ def offer_options(
         if aliases:
             owners = spelled(chosen, fact, correct, names)
         own = [name for name, option in owners.items() if option == gold]
-        rows.append((fact.id, chosen, gold, len(chosen), dropped, sorted(owners), own))
+        offered = {*chosen}
+        guess = next(name for name in common if name in offered)
+        scored = sorted(owners)
+        rows.append((fact.id, chosen, len(chosen), dropped, scored, own, guess == gold))
     return DataFrame(rows, OFFERED, orient="row")
+
+
+def select_options(answers: Answers, options: Iterable[Sequence[str]]) -> Answers:
+    """Answers to some of the scored options of each prompt."""
+    batch, result = answers.batch, answers.result
+    assert isinstance(result, OptionScores)
+    sets = list(map(tuple, options))
+    scored = (batch.options[i] for i in batch.options_ids().tolist())
+    pairs = zip(scored, map(frozenset, sets), strict=True)
+    kept = np.flatnonzero([name in chosen for names, chosen in pairs for name in names])
+    counts = np.bincount(result.logprobs.owners[kept], minlength=len(answers))
+    tokens, after = (
+        Ragged.of(counts, take(column.values, kept))
+        for column in (result.logprobs, result.suffix_logprobs)
+    )
+    frame = answers.frame.with_columns(options_id=pl.int_range(pl.len(), dtype=pl.UInt32))
+    chosen = replace(batch, frame=frame, options=sets)
+    return Answers(batch=chosen, result=OptionScores(logprobs=tokens, suffix_logprobs=after))
 
 
 def negatives(

@@ -20,12 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import accumulate, islice, product
 from random import Random
 from typing import Literal
 
+from polars import DataFrame
+
 from sonde.core.errors import DataError, TemplateError, UsageError
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Entity, Fact, Template
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Entity, Fact, Source, Template
 from sonde.core.fingerprints import draw_key
 from sonde.prompting.examples import Draw, Pool, keys_of
 from sonde.prompting.languages import ENGLISH, phrasing
@@ -45,6 +47,7 @@ ENDS_JA = ("ン", "ス", "ル", "ア", "ック", "ード")
 DOT = "・"
 TRIES = 8
 MOST_WORDS = 3
+SUBJECT = ("relation", "subject", "subject_names")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +138,8 @@ class ListLayout:
 
     def __post_init__(self) -> None:
         sentence = Template(id="pair", text=self.template)  # rejects a slot missing or twice
-        subject, object = (sentence.text.index(slot) for slot in (SUBJECT_SLOT, ANSWER_SLOT))
-        if subject > object or not sentence.answer_last:
+        subject, object = (sentence.text.find(slot) for slot in (SUBJECT_SLOT, ANSWER_SLOT))
+        if not -1 < subject < object or not sentence.answer_last:
             raise TemplateError(
                 f"the sentence {self.pair!r} cannot separate subject and object: it needs "
                 f"{SUBJECT_SLOT} first and {ANSWER_SLOT} last, as in 'The capital of [X] is [Y].'"
@@ -213,6 +216,48 @@ def example_draws(
     lines = [Line(fact=f, subject=s, object=o) for f, s, o in zip(*columns, strict=True)]
     draws = [Draw(keys_of(seed, (f"lke:{line.fact}" for line in lines)), pool) for seed in seeds]
     return draws, lines
+
+
+def list_before(
+    facts: DataFrame, layout: ListLayout, draw: Draw, lines: Sequence[Line], n: int
+) -> list[str]:
+    """For each fact n examples and its subject, up to where its object is to follow."""
+    shown: dict[tuple[int, ...], str] = {}
+    texts = []
+    for relation, subject, names in facts.select(SUBJECT).iter_rows():
+        rows = tuple(draw.take(n, {(relation, name) for name in names}))
+        if rows not in shown:
+            shown[rows] = layout.write(lines[row] for row in rows)[0]
+        texts.append(shown[rows] + layout.before(subject))
+    return texts
+
+
+def choose_templates(data: Dataset, limit: int) -> dict[str, list[Template]]:
+    """By relation its templates with the answer last: hand-written, then mined, `limit` of each.
+
+    Paraphrases replace the source that the dataset lacks. Templates are drawn by the seed,
+    statements before questions; of those that are equal up to the answer, the first counts.
+    """
+    seed, relations = data.selection.seed, data.asked_relations()
+    present = {t.source for r in relations for t in r.templates if t.answer_last}
+    mined: Source = "mined" if "mined" in present else "paraphrase"
+    manual: Source = "manual" if "manual" in present or mined == "paraphrase" else "paraphrase"
+    chosen: dict[str, list[Template]] = {relation.id: [] for relation in relations}
+    for relation, source in product(relations, (manual, mined)):
+        distinct: dict[tuple[str, ...], Template] = {}
+        for t in relation.templates:
+            if t.source == source and t.answer_last:
+                distinct.setdefault(tuple(t.text.partition(ANSWER_SLOT)[0].split()), t)
+        fit = list(distinct.values())
+        keys = {t.id: draw_key(seed, f"templates:{relation.id}:{t.id}") for t in fit}
+        drawn = sorted(fit, key=lambda t: (t.style == "question", keys[t.id]))[:limit]
+        chosen[relation.id] += sorted(drawn, key=lambda t: (t.style == "question", fit.index(t)))
+    if not any(chosen.values()):
+        raise DataError(
+            f"dataset {data.name!r} has no template with the answer last, such as 'The capital of "
+            "[X] is [Y].'; add some, or use ic-lke with --context examples"
+        )
+    return chosen
 
 
 def with_space(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -1,0 +1,305 @@
+"""IC-LKE: which of many options follows a subject after other facts of its relation.
+
+The facts alone show what is asked for; there is neither a template nor an instruction. Next to them
+are the methods that they are compared with: templates with the answer last, lists of facts that are
+written as such templates, and greedy text after either.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal, Self, cast
+
+import polars as pl
+from polars import col, lit, when
+
+from sonde.answers import Answers, Completions
+from sonde.core.components import setting
+from sonde.core.errors import DataError, UsageError
+from sonde.core.facts import SUBJECT_SLOT, Dataset, Relation, Source, Template
+from sonde.evaluation import metrics as m
+from sonde.evaluation.judge import judge_options, judge_text, numbered
+from sonde.evaluation.layout import Exhibit, Layout
+from sonde.evaluation.tables import Results, fact_table
+from sonde.probes.base import Capability, Probe, first_met
+from sonde.prompting.abstaining import ALL, abstaining, check_abstaining
+from sonde.prompting.abstaining import HELP as ABSTAINING_HELP
+from sonde.prompting.examples import Draw, slots_of
+from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, correct, language_of
+from sonde.prompting.options import MANY, offer_options, select_options
+from sonde.prompting.sequences import (
+    Line,
+    ListLayout,
+    choose_templates,
+    example_draws,
+    list_before,
+    list_layout,
+)
+from sonde.prompts import KEY, TEXTS, Generate, Names, PromptBatch, Score
+
+BATCH = 4096  # facts of a batch
+LISTED = "in-context"  # the template of prompts that are a list of facts
+ONE_OPTION, NO_EXAMPLE = "one option", "no example"
+MASS = m.mean("mass", col("gold_logprob").exp(), help="mean probability of the correct option")
+LEVELS = (0.25, 0.5, 0.75, 0.9)
+
+OPTIONS_HELP = "the most options of a fact: its own object and wrong ones of the relation"
+SEEDS_HELP = "how often to draw the examples"
+LEVELS_HELP = "Accuracy@K is reported for these K, the least probability of the chosen option"
+
+Context = Literal["examples", "template", "template-examples", "generate"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcLke(Probe):
+    """Which of many options follows a subject, after other facts of the same relation."""
+
+    shots: int = setting(50, "how many facts of the relation precede the subject", min=1)
+    pair_separator: str = setting(
+        "colon",
+        "the text between subject and object: space, colon, comma or newline as the relation's "
+        "language writes them, another text, or a sentence with [X] and [Y]",
+    )
+    example_separator: str = setting(
+        "newline", "the text between two examples, likewise (\\n is a new line)"
+    )
+    max_options: int = setting(MANY, OPTIONS_HELP, min=2)
+    names: Literal["usual", "all"] = setting(
+        "usual", "score options by their usual names, or by all, to add up their probabilities"
+    )
+    seeds: int = setting(1, SEEDS_HELP, min=1)
+    context: Context = setting(
+        "examples",
+        "what is prompted: facts as examples; a template with the answer last; facts written as "
+        "such a template; or greedy text after examples and after templates (generate)",
+    )
+    templates_per_source: int = setting(
+        3, "the most templates of each source and relation, for contexts with templates", min=1
+    )
+    max_tokens: int = setting(50, "how many tokens are generated", min=1)
+    levels: tuple[float, ...] = setting(LEVELS, LEVELS_HELP, analysis_only=True)
+    language: str = setting(OWN, LANGUAGE_HELP, analysis_only=True)
+    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
+
+    name = "ic-lke"
+    requires = (frozenset({"score"}), frozenset({"generate"}))
+    axes = ("seed", "n_shots", "separator", "context")
+    separate = ("context", "answer_mode")
+    length_setting = "shots"
+
+    def __post_init__(self) -> None:
+        check_language(self.language)
+        check_abstaining(self.abstaining)
+        check_levels(self.levels)
+        for separators in self.pairs:
+            list_layout(*separators)
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        """The numbers of examples."""
+        return (self.shots,)
+
+    @property
+    def pairs(self) -> Sequence[tuple[str, str]]:
+        """Separators in a pair and between two examples."""
+        return ((self.pair_separator, self.example_separator),)
+
+    @property
+    def contexts(self) -> Sequence[str]:
+        return (self.context,)
+
+    @property
+    def metrics(self) -> Sequence[m.Metric]:
+        return choice_metrics(self.levels)
+
+    @property
+    def groups(self) -> Sequence[str | tuple[str, ...] | m.Group]:
+        return ("relation", "seed", ("relation", "seed")) if self.seeds > 1 else ("relation",)
+
+    @property
+    def layout(self) -> Layout:
+        return choice_layout(self.levels, f"{self.shots} examples, {self.context}")
+
+    def resolve(self, capabilities: frozenset[Capability]) -> Self:
+        needed = {"generate" if context == "generate" else "score" for context in self.contexts}
+        first_met(self.name, [cast(Any, frozenset(needed))], capabilities)
+        return self
+
+    def templates(self, relation: Relation) -> tuple[Template, ...]:
+        """The list of facts, then the templates from which those of other contexts are chosen."""
+        text = list_layout(*self.pairs[0], relation.language).template
+        listed = Template(id=LISTED, text=text, group=LISTED, source=cast(Source, LISTED))
+        return (listed, *(relation.templates if {*self.contexts} - {"examples"} else ()))
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        """With n_options, n_examples, dropped_wrong and baseline."""
+        offers = [self._offer(data, relation.id)[0] for relation in data.asked_relations()]
+        offer, facts = pl.concat(offers), fact_table(data)
+        columns = ["n_options", "n_examples", "dropped_wrong", "baseline", "excluded"]
+        if self.names == "all":
+            # a name that another fact has for the same object is correct, too
+            names = zip(offer["gold_spellings"], facts["gold_names"], strict=True)
+            gold = [[own.to_list(), *objects.to_list()[1:]] for own, objects in names]
+            facts, columns = facts.with_columns(gold_names=pl.Series(gold)), [*columns, "options"]
+        return facts.with_columns(offer[columns])
+
+    def _offer(self, data: Dataset, relation: str) -> tuple[pl.DataFrame, list[Draw], list[Line]]:
+        """The options of a relation's facts, and its examples: a draw for each seed, and lines."""
+        first, n = data.selection.seed, max(self.sizes)
+        draws, lines = example_draws(data, relation, range(first, first + self.seeds))
+        offer = offer_options(data, relation, self.max_options, aliases=self.names == "all")
+        names = data.asked_frame(relation)["subject_names"].to_list()
+        counts = [len(draws[0].take(n, {(relation, name) for name in row})) for row in names]
+        offer = offer.with_columns(n_examples=pl.Series(counts, dtype=pl.UInt32))
+        reason = (
+            when(col("n_options") < 2).then(lit(ONE_OPTION))
+            .when(col("n_examples") == 0).then(lit(NO_EXAMPLE))
+        )  # fmt: skip
+        return offer.with_columns(excluded=reason), draws, lines
+
+    def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
+        """Relation by relation and context by context, so that equal beginnings meet."""
+        others = {*self.contexts} - {"examples"}
+        chosen = choose_templates(data, self.templates_per_source) if others else {}
+        reasons, seed = set[str | None](), data.selection.seed
+        for relation in data.asked_relations():
+            if "generate" in self.contexts:
+                check_language(language_of(self.language, relation.language))
+            offer, draws, lines = self._offer(data, relation.id)
+            reasons.update(offer["excluded"].to_list())
+            facts = data.asked_frame(relation.id).with_columns(offer.drop("fact"))
+            facts = facts.filter(col("excluded").is_null())
+            sets: dict[Names, int] = {}
+            names = map(tuple, facts["spellings"].to_list())
+            ids = [sets.setdefault(options, len(sets)) for options in names]
+            facts = facts.with_columns(options_id=pl.Series(ids, dtype=pl.UInt32))
+            for part in facts.iter_slices(BATCH):
+                templates = chosen.get(relation.id, [])
+                for frame in self._prompts(part, relation, templates, draws, lines, seed):
+                    if frame["context"][0] == "generate":
+                        request = Generate(max_tokens=self.max_tokens, stop="")
+                        frame = frame.drop("options_id").with_columns(suffix=lit(""))
+                        yield PromptBatch(frame=frame, request=request)
+                    else:
+                        yield PromptBatch(frame=frame, request=Score(), options=list(sets))
+        if None not in reasons and ONE_OPTION in reasons:
+            raise DataError(
+                f"dataset {data.name!r}: no fact has two options, its object and a wrong one; use "
+                "data with more objects, such as T-REx-MC ('sonde data build trex-mc'), or name "
+                "wrong options in the facts ('wrong')"
+            )
+        if None not in reasons:
+            raise DataError(
+                f"dataset {data.name!r} has no fact to show as an example; a relation needs two "
+                "facts at least: add some, or name other relations"
+            )
+
+    def _prompts(
+        self,
+        facts: pl.DataFrame,
+        relation: Relation,
+        templates: Sequence[Template],
+        draws: Sequence[Draw],
+        lines: Sequence[Line],
+        seed: int,
+    ) -> Iterator[pl.DataFrame]:
+        """Some facts of a relation in each context, template, separator, draw and size."""
+        most = len(draws[0].take(max(self.sizes)))
+        sizes = sorted({min(n, most) for n in self.sizes})
+        passes = list(product(self.pairs, enumerate(draws), sizes))
+        wordings: dict[str, list[Template | None]]
+        wordings = {"examples": [None], "generate": [None, *templates]}
+        for context in self.contexts:
+            for template in wordings.get(context, [*templates]):
+                # a template without examples is the same in every pass
+                alone = template is not None and context != "template-examples"
+                for (pair, example), (number, draw), n in passes[:1] if alone else passes:
+                    layout = list_layout(pair, example, relation.language)
+                    if template is not None and alone:
+                        rows = facts.iter_rows(named=True)
+                        slots = ({SUBJECT_SLOT: row["subject"], **slots_of(row)} for row in rows)
+                        texts = pl.DataFrame(map(template.filled, slots), TEXTS, orient="row")
+                    else:
+                        if template is not None:
+                            layout = ListLayout(pair=template.text, example=layout.example)
+                        shown = list_before(facts, layout, draw, lines, n)
+                        texts = pl.DataFrame({"prefix": shown, "suffix": ""})
+                    key = {
+                        "template": LISTED if template is None else template.id,
+                        "seed": seed + number,
+                        "n_shots": 0 if alone else n,
+                        "separator": f"{pair}/{example}",
+                        "context": context,
+                    }
+                    frame = facts.with_columns(**{k: lit(v) for k, v in key.items()}).hstack(texts)
+                    yield frame.select(*KEY, *self.axes, *TEXTS, "options_id")
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        """A choice is between usual names; further names add to the probability of the object."""
+        if isinstance(answers.result, Completions):
+            abstains = abstaining(self.abstaining)
+            return judge_text(answers, facts, self.accepts, str.strip, abstains)
+        rows = judge_options(answers, facts)
+        if self.names == "usual":
+            return rows
+        prompts, here = numbered(answers, facts)
+        usual = prompts.join(here.select("fact_no", "options"), on="fact_no", maintain_order="left")
+        chosen = select_options(answers.select(usual["prompt"].to_numpy()), usual["options"])
+        return judge_options(chosen, facts).with_columns(rows["gold_logprob"])
+
+    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
+        return correct(answer, names, language_of(self.language, language))
+
+
+def choice_metrics(levels: Sequence[float]) -> Sequence[m.Metric]:
+    """The numbers of choices between options."""
+    accuracy = m.accuracy()
+    return (
+        accuracy,
+        MASS,
+        m.mean("confidence", col("confidence")),
+        *m.at(levels),
+        m.OVERCONFIDENCE,
+        m.ECE,
+        m.sd_between(accuracy, by="seed", id="accuracy.seeds.stdev", counts="groups"),
+        m.sd_between(accuracy, by="relation", id="accuracy.relations.stdev", counts="groups"),
+        *m.RANKING,
+    )
+
+
+def choice_layout(levels: Sequence[float], title: str) -> Layout:
+    """How choices between options are reported; the level shown first is the lowest from 0.5 on."""
+    level = min((level for level in levels if level >= 0.5), default=max(levels, default=0))
+    return Layout(
+        title=title,
+        headlines=("accuracy", "mass", f"accuracy_at.{level:g}", f"retained_at.{level:g}"),
+        columns=("accuracy.seeds.stdev", "confidence"),
+        notes=(
+            "The probability of an option is the product of its tokens' probabilities, whatever "
+            "its length, divided by the sum over the options. Ties count as wrong.",
+            "The control chooses the option that is the object of most facts.",
+        ),
+        extra=accuracy_curve,
+    )
+
+
+def accuracy_curve(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+    """Accuracy@K, and the share of choices that are at least K confident."""
+    name = col("metric").str.extract_groups(r"^(?<color>accuracy|retained)_at\.(?<x>.+)$")
+    points = estimates.filter(of="value", over="relations", group_by=[]).with_columns(name=name)
+    points = points.unnest("name").drop_nulls("x").sort("x").with_columns(col("x").cast(float))
+    yield Exhibit(
+        "accuracy-at-k",
+        "Accuracy@K: choices with a probability of at least K",
+        points.select("x", "color", "low", "high", y="value"),
+        {"x": "number", "y": "percent"},
+        "lines",
+        "Relations without such a choice are not in the mean.",
+        x_label="K, the least probability of the chosen option",
+    )
+
+
+def check_levels(levels: Sequence[float]) -> None:
+    for level in levels:
+        if not 0 <= level <= 1:
+            raise UsageError(f"setting levels takes probabilities from 0 to 1, not {level:g}")

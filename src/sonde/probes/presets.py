@@ -1,0 +1,166 @@
+"""Studies of in-context estimation: ic-lke with several sizes, separators or contexts in a run."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, get_args
+
+import numpy as np
+import polars as pl
+from polars import col
+
+from sonde.core.components import setting
+from sonde.core.errors import UsageError
+from sonde.evaluation import metrics as m
+from sonde.evaluation.layout import Layout
+from sonde.evaluation.stats import FLAT, Floats
+from sonde.probes.ic_lke import LISTED, SEEDS_HELP, Context, IcLke, choice_metrics
+from sonde.prompting.sequences import split_separator
+
+SEPARATORS = (
+    *("space/space", "colon/space", "comma/space", "newline/space"),
+    *("space/comma", "space/newline", "colon/comma", "colon/newline"),
+)
+SEPARATOR_HELP = "as of ic-lke"
+SOURCES = ("manual", "paraphrase", "mined")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LkeShots(IcLke):
+    """Accuracy by number of examples, and how many are enough."""
+
+    shots: tuple[int, ...] = setting(  # type: ignore[assignment]
+        (1, 2, 5, 10, 20, 50), "the numbers of facts that precede the subject"
+    )
+    seeds: int = setting(5, SEEDS_HELP, min=1)
+    pair_separator: str = setting("space", SEPARATOR_HELP)
+    example_separator: str = setting("space", SEPARATOR_HELP)
+    share: float = setting(
+        0.95, "the share of the accuracy with the most examples to reach", analysis_only=True
+    )
+
+    name, length_setting = "lke-shots", ""
+    groups = ("relation", "n_shots", ("relation", "n_shots"))
+    contrasts = (m.Contrast("n_shots", "last", ("accuracy",)),)
+    layout = Layout(headlines=("accuracy.full", "enough"), columns=("accuracy.seeds.stdev",))
+
+    @property
+    def sizes(self) -> Sequence[int]:
+        if min(self.shots, default=0) < 1:
+            raise UsageError(f"setting shots takes numbers from 1 on, not {self.shots}")
+        return self.shots
+
+    def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+        """A relation with fewer examples shows all that it has in place of more."""
+        most, parts = col("n_shots").max().over("relation"), []
+        for size in sorted({min(n, rows["n_shots"].max()) for n in self.shots}):
+            part = rows.filter(col("n_shots") == pl.min_horizontal(most, size))
+            parts.append(part.with_columns(pl.lit(size, rows["n_shots"].dtype).alias("n_shots")))
+        return pl.concat(parts)
+
+    @property
+    def metrics(self) -> Sequence[m.Metric]:
+        accuracy, *further = choice_metrics(self.levels)
+        full = replace(
+            accuracy,
+            id="accuracy.full",
+            where=col("n_shots") == col("n_shots").max(),
+            label="accuracy with the most examples",
+        )
+        enough = m.Metric(
+            "enough",
+            num=accuracy.num,
+            by="n_shots",
+            stat=self.enough,
+            label="enough examples",
+            unit="count",
+            better="",
+            help=f"the fewest examples with {self.share:.0%} of the accuracy with the most",
+        )
+        return (full, enough, accuracy, *further)
+
+    def enough(self, curves: Floats, sizes: Sequence[int]) -> Floats:
+        """The smallest size whose accuracy is the share of the last; nan if that is 0."""
+        # rounding must not exclude an accuracy that is exactly the share
+        reached = curves >= self.share * curves[..., -1:] - FLAT
+        first = np.array(sizes, dtype=float)[reached.argmax(axis=-1)]
+        return np.where(curves[..., -1] > 0, first, np.nan)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LkeSeparators(IcLke):
+    """Accuracy with several separators, the same facts, options and examples."""
+
+    separators: tuple[str, ...] = setting(
+        SEPARATORS, "in a pair / between two, by name (space, colon, comma, newline) or as written"
+    )
+    seeds: int = setting(3, SEEDS_HELP, min=1)
+    # settings of ic-lke that this replaces
+    pair_separator: ClassVar[str]  # type: ignore[misc]
+    example_separator: ClassVar[str]  # type: ignore[misc]
+
+    name = "lke-separators"
+    groups = ("relation", "separator", ("relation", "separator"))
+    contrasts = (m.Contrast("separator", "first", ("accuracy",)),)
+
+    @property
+    def pairs(self) -> Sequence[tuple[str, str]]:
+        if not self.separators:
+            raise UsageError("setting separators is empty; name one, such as space/space")
+        return [split_separator(name) for name in dict.fromkeys(self.separators)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LkeBaselines(IcLke):
+    """In-context estimation next to templates and generated answers, on the same options."""
+
+    context: tuple[Context, ...] = setting(  # type: ignore[assignment]
+        get_args(Context), f"the contexts to compare: {', '.join(get_args(Context))}"
+    )
+    pair_separator: str = setting("space", SEPARATOR_HELP)
+    example_separator: str = setting("space", SEPARATOR_HELP)
+
+    name = "lke-baselines"
+    layout = Layout(
+        headlines=("accuracy.examples.in-context", *(f"accuracy.template.{s}" for s in SOURCES)),
+        notes=(
+            "Accuracies are compared with that of in-context estimation fact by fact; those of "
+            "generated answers with answers that are generated after examples.",
+        ),
+    )
+
+    @property
+    def contexts(self) -> Sequence[str]:
+        return self.context
+
+    @property
+    def metrics(self) -> Sequence[m.Metric]:
+        """The accuracy in each context with templates of each source."""
+
+        def share(context: str, source: str) -> pl.Expr:
+            chosen = (col("context").cast(pl.String) == context) & (col("source") == source)
+            return col("correct").filter(chosen).mean()
+
+        metrics, sources = [], {"examples": (LISTED,), "generate": (LISTED, *SOURCES)}
+        for context, source in ((c, s) for c in self.context for s in sources.get(c, SOURCES)):
+            id = f"{context}.{source}"
+            num = share(context, source)
+            other = share(
+                context if id.startswith("generate") and source != LISTED else "examples", LISTED
+            )
+            accuracy = m.accuracy(f"accuracy.{id}", num=num, label=id)
+            if context != "examples":
+                accuracy = replace(accuracy, baseline=other, baseline_label="in-context estimation")
+                metrics.append(
+                    m.Metric(
+                        f"share_ahead.{id}",
+                        num=other - num,
+                        by="relation",
+                        stat=lambda x, _: (x > FLAT).mean(axis=-1),
+                        counts="groups",
+                        label="relations in which in-context estimation is ahead",
+                        better="",
+                    )
+                )
+            between = m.sd_between(accuracy, by="relation", id=f"deviation.{id}", counts="groups")
+            metrics += accuracy, between
+        return (*metrics, *m.ABSTENTION)
