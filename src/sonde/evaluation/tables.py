@@ -3,7 +3,7 @@
 Each schema is written down once. Knows no probe and no statistics.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self
 
@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from polars import col
 
-from sonde.answers import Answers
+from sonde.answers import Answers, OptionScores
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.fact_frames import DATES, entities, is_apart, united
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
@@ -114,6 +114,7 @@ ESTIMATES: Mapping[str, Any] = {
     "n_clusters": pl.UInt32,
 }
 
+MERGED = 2**21  # options of batches that are judged together
 UNANSWERABLE = "no correct name can be answered"
 
 
@@ -456,6 +457,43 @@ class Results:
 KNOWN = {name: t if t != pl.Enum else pl.String for name, t in (TEMPLATES | FACTS | ROWS).items()}
 
 
+def merge_batches(answers: Iterable[Answers]) -> Iterator[Answers]:
+    """Successive batches of one relation and request as one, because each costs milliseconds."""
+
+    def merge(parts: list[Answers]) -> Answers:
+        if len(parts) == 1:
+            return parts[0]
+        numbers: dict[Names, int] = {}
+        frames = []
+        for part in parts:
+            ids = [numbers.setdefault(names, len(numbers)) for names in part.batch.options]
+            frame = part.frame
+            if ids:
+                ids_here = np.array(ids)[part.batch.options_ids()]
+                frame = frame.with_columns(options_id=pl.Series(ids_here, dtype=pl.UInt32))
+            frames.append(frame)
+        batch = replace(parts[0].batch, frame=pl.concat(frames), options=tuple(numbers))
+        result = type(parts[0].result).concat([part.result for part in parts])
+        return Answers(batch=batch, result=result)
+
+    parts: list[Answers] = []
+    last: Any = None
+    cells = 0
+    for answered in answers:
+        frame, request, result = answered.frame, answered.batch.request, answered.result
+        key = request, frame.columns, frame["relation"].unique().to_list()
+        size = len(frame) * max(16, len(getattr(request, "targets", ())))
+        if isinstance(result, OptionScores):
+            size = len(result.logprobs.values)
+        if parts and (key != last or cells + size > MERGED):
+            yield merge(parts)
+            parts, cells = [], 0
+        parts.append(answered)
+        cells, last = cells + size, key
+    if parts:
+        yield merge(parts)
+
+
 def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -> Results:
     """The results of a probe from what was answered to its prompts.
 
@@ -467,7 +505,7 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
     side: dict[str, list[pl.DataFrame]] = {}
 
     def judged() -> Iterable[pl.DataFrame]:
-        for batch in answers:
+        for batch in merge_batches(answers):
             tables = probe.judge(batch, facts)
             if isinstance(tables, pl.DataFrame):
                 tables = {"rows": tables}
