@@ -1,0 +1,410 @@
+"""Metrics that several probes share: expressions over rows, no statistics.
+
+A view turns rows into something that a metric can aggregate per fact: cells of (fact, template),
+pairs of prompts with equal answers, bins of confidence. What rows lack is not measured.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import polars as pl
+import polars.selectors as cs
+from polars import Expr, LazyFrame, col
+
+from sonde.evaluation.estimate import Contrast as Contrast
+from sonde.evaluation.estimate import Group as Group
+from sonde.evaluation.estimate import Metric as Metric
+from sonde.evaluation.estimate import Special as Special
+from sonde.evaluation.estimate import View as View
+from sonde.evaluation.estimate import spread as spread
+from sonde.evaluation.stats import Floats
+
+FACT = ("fact_no", "relation")
+CORRECT, RANK = col("correct"), col("rank")
+RECIPROCAL_RANK = (1 / RANK).fill_null(0.0)
+CONFIDENCE = col("confidence").cast(pl.Float64)
+GAP = CONFIDENCE - CORRECT
+CONFIDENT = col("confidence").is_not_null()
+WRITTEN = col("answer_mode") == "generate"
+ABSTAINED = col("abstained") & ~CORRECT
+BINS = 10
+
+Matches = Callable[[str, str], bool]
+
+
+def mean(id: str, value: Expr | str = "", **changes: Any) -> Metric:
+    """Mean of a column or expression over a fact's prompts, averaged over facts."""
+    expression = col(value or id) if isinstance(value, str) else value
+    return replace(Metric(id, num=expression.mean(), label=id.replace("_", " ")), **changes)
+
+
+def accuracy(id: str = "accuracy", **changes: Any) -> Metric:
+    """Share of a fact's prompts with a correct answer, averaged over facts, next to the control."""
+    help = "share of a fact's prompts with a correct answer"
+    metric = Metric(
+        id, num=CORRECT.mean(), baseline=col("baseline").mean(), label="accuracy", help=help
+    )
+    return replace(metric, **changes)
+
+
+def p_at(k: int, id: str = "", **changes: Any) -> Metric:
+    """Share of facts with a correct name among the first k answers."""
+    help = f"share of facts with a correct name among the {k} most likely answers"
+    found = (k >= RANK).fill_null(False).mean()
+    return replace(Metric(id or f"p_at_{k}", num=found, label=f"P@{k}", help=help), **changes)
+
+
+def mrr(id: str = "mrr", **changes: Any) -> Metric:
+    """Mean of 1/rank of the best correct name."""
+    help = "mean of 1/rank of the best correct name"
+    return replace(
+        Metric(id, num=RECIPROCAL_RANK.mean(), label="MRR", unit="number", help=help), **changes
+    )
+
+
+def sd_between(metric: Metric, by: str, id: str, **changes: Any) -> Metric:
+    """Standard deviation of a metric between the values of a column."""
+    help = f"standard deviation of the {metric.label} between values of {by.removesuffix('_no')}"
+    label = f"SD of {metric.label}"
+    changed = {"id": id, "by": by, "stat": spread, "baseline": None, "better": "lower"}
+    return replace(metric, **{**changed, "label": label, "help": help, **changes})
+
+
+def harmonic_mean(id: str, *parts: Metric, **changes: Any) -> Metric:
+    """Of several metrics, on the same draws: CounterFact's score, F1."""
+
+    def stat(x: Floats, labels: Sequence[Any]) -> Floats:
+        some = (x > 0).all(axis=-1)
+        return np.where(
+            some, x.shape[-1] / (1 / np.where(some[..., None], x, 1.0)).sum(axis=-1), 0.0
+        )
+
+    help = f"harmonic mean of {', '.join(part.label for part in parts)}"
+    return replace(Metric(id, parts=parts, stat=stat, label="harmonic mean", help=help), **changes)
+
+
+def if_measured(metric: Metric, needed: Metric, **changes: Any) -> Metric:
+    """A metric that is measured only where another one is."""
+    return replace(
+        metric, parts=(metric, needed), stat=lambda x, labels: x[..., 0], baseline=None, **changes
+    )
+
+
+def _pairs(rows: LazyFrame, keys: Sequence[str], matches: Matches | None) -> LazyFrame:
+    """How many pairs of prompts with equal `keys` there are, and how many have equal answers.
+
+    With `matches` also answers that differ may agree; "" agrees with itself alone.
+    """
+    unit, n = (*FACT, *keys), col("n")
+    counts = rows.group_by(*unit, "answer").agg(n=pl.len().cast(pl.Int64))
+    pairs = counts.group_by(unit).agg(same=(n * (n - 1)).sum(), pairs=n.sum() * (n.sum() - 1))
+    if matches is not None:
+        texts = counts.with_columns(col("answer").cast(pl.String)).filter(col("answer") != "")
+        both = texts.join(texts, on=unit).filter(col("answer") < col("answer_right"))
+
+        def agree(answers: pl.Series) -> pl.Series:
+            known = {pair: matches(*pair) for pair in answers.struct.unnest().unique().iter_rows()}
+            return pl.Series([known[pair] for pair in answers.struct.unnest().iter_rows()])
+
+        alike = pl.struct("answer", "answer_right").map_batches(agree, return_dtype=pl.Boolean)
+        more = both.filter(alike).group_by(unit).agg(more=2 * (n * col("n_right")).sum())
+        pairs = pairs.join(more, on=unit, how="left")
+        pairs = pairs.with_columns(same=col("same") + col("more").fill_null(0))
+    return pairs.filter(col("pairs") > 0)
+
+
+def agreement(*keys: str, matches: Matches | None = None) -> View:
+    """Pairs of a fact's prompts that agree, among prompts with equal `keys`."""
+    return lambda rows: _pairs(rows, keys, matches)
+
+
+SHARE_SAME = (col("same") / col("pairs")).mean()
+ALL_PROMPTS = agreement()
+
+
+def consistency(id: str = "consistency", view: View = ALL_PROMPTS, **changes: Any) -> Metric:
+    """Share of a fact's pairs of prompts with the same answer, correct or not."""
+    help = "share of a fact's pairs of prompts with the same answer"
+    return replace(Metric(id, num=SHARE_SAME, view=view, label="consistency", help=help), **changes)
+
+
+def both_agreements(group: str, matches: Matches | None = None) -> View:
+    """Pairs of prompts whose templates are of one group, and of two.
+
+    Relations without a group of two templates are left out.
+    """
+
+    def view(rows: LazyFrame) -> LazyFrame:
+        known = rows.drop_nulls(group).filter(col(group) != "")
+        sizes = known.group_by("relation", group).agg(n=col("template_no").n_unique())
+        grouped = sizes.filter(col("n") > 1).select("relation").unique()
+        known = known.join(grouped, on="relation", how="semi")
+        inner = _pairs(known, [group], matches).group_by(FACT).agg(col("same", "pairs").sum())
+        every = _pairs(known, [], matches)
+        both = every.join(inner, on=FACT, how="left", suffix="_inner")
+        return both.with_columns(col("same_inner", "pairs_inner").fill_null(0))
+
+    return view
+
+
+def paraphrase_groups(matches: Matches | None = None) -> tuple[Metric, ...]:
+    view, inner = both_agreements("group", matches), (col("same_inner"), col("pairs_inner"))
+    outer = col("same") - inner[0], col("pairs") - inner[1]
+    shares = (
+        ("inner", inner, "between paraphrases of one hand-written template"),
+        ("inter", outer, "between templates of different groups"),
+    )
+    return tuple(
+        Metric(
+            f"groups.{id}_consistency", num=pl.when(pairs > 0).then(same / pairs).first(), view=view,
+            label=f"consistency {help}", help=f"share of equal answers {help}",
+        )
+        for id, (same, pairs), help in shares
+    )  # fmt: skip
+
+
+def template_cells(rows: LazyFrame) -> LazyFrame:
+    """One row per fact and template, and which template of the relation is worst, best by accuracy
+    and widest by facts known. Of equal ones the first."""
+    cells = rows.group_by(*FACT, "template_no").agg(
+        rate=CORRECT.mean(), known=CORRECT.any(), every=CORRECT.all()
+    )
+    templates = cells.group_by("relation", "template_no").agg(
+        accuracy=col("rate").mean().round(12), n_known=col("known").sum(), n=pl.len()
+    )
+    number = col("template_no")
+
+    def first(*order: Expr) -> Expr:
+        return number == number.sort_by(*order, number).first().over("relation")
+
+    templates = templates.with_columns(
+        worst=first(col("accuracy")),
+        best=first(-col("accuracy")),
+        widest=first(-col("n_known").cast(pl.Int64)),
+        n_templates=pl.len().over("relation"),
+    )
+    facts = cells.group_by("relation").agg(n_facts=col("fact_no").n_unique())
+    cells = cells.join(templates, on=("relation", "template_no")).join(facts, on="relation")
+    # a fact that was not prompted with a template counts through the others
+    return cells.with_columns(weighted=col("rate") * col("n_facts") / col("n"))
+
+
+def _cells(id: str, num: Expr, help: str, **changes: Any) -> Metric:
+    label = id.partition(".")[2].replace("_", " ")
+    return replace(Metric(id, num=num, view=template_cells, label=label, help=help), **changes)
+
+
+WORST = _cells(
+    "template_accuracy.min", col("weighted").filter("worst").sum(),
+    "accuracy with each relation's worst template", label="worst templates",
+)  # fmt: skip
+BEST = _cells(
+    "template_accuracy.max", col("weighted").filter("best").sum(),
+    "accuracy with each relation's best template", label="best templates",
+)  # fmt: skip
+TEMPLATE_ACCURACY = (
+    WORST,
+    BEST,
+    _cells(
+        "template_accuracy.mean",
+        (col("weighted") / col("n_facts")).sum(),
+        "mean accuracy of the templates",
+        # every template counts the same over all relations
+        den=(col("n_templates") / col("n_facts")).first(),
+        label="mean of templates",
+    ),
+)
+COVERAGE = (
+    mean("coverage.average", CORRECT, label="average", help="share of a fact's correct prompts"),
+    _cells(
+        "coverage.average_best_name",
+        col("known").mean(),
+        "correct with some name of the subject, averaged over templates",
+    ),
+    _cells(
+        "coverage.maximum",
+        (col("known") & col("widest")).any(),
+        "correct with some name of the subject and each relation's best template",
+    ),
+    _cells("coverage.oracle", col("known").any(), "correct in some prompt"),
+)
+
+
+def only_aliases(matches: Matches | None = None) -> tuple[Metric, ...]:
+    agree = consistency("only_aliases.consistency", agreement("template_no", matches=matches))
+    cells = (
+        _cells("only_aliases.min", col("every").mean(), "correct with every name of the subject"),
+        _cells("only_aliases.max", col("known").mean(), "correct with some name of the subject"),
+    )
+    return agree, *(if_measured(metric, agree) for metric in cells)
+
+
+def only_templates(matches: Matches | None = None) -> tuple[Metric, ...]:
+    agree = consistency("only_templates.consistency", agreement("alias_no", matches=matches))
+    cells = (
+        replace(m, id=m.id.replace("template_accuracy", "only_templates")) for m in (WORST, BEST)
+    )
+    return agree, *(if_measured(metric, agree) for metric in cells)
+
+
+def drivers_gap(matches: Matches | None = None) -> Metric:
+    """Whether another name or another template changes answers more often, for the same facts."""
+
+    def view(rows: LazyFrame) -> LazyFrame:
+        names, templates = (
+            _pairs(rows, [key], matches).group_by(FACT).agg(same=SHARE_SAME)
+            for key in ("template_no", "alias_no")
+        )
+        return names.join(templates, on=FACT, suffix="_templates")
+
+    return Metric(
+        "drivers_gap", num=col("same").first(), baseline=col("same_templates").first(), view=view,
+        baseline_label="consistency between templates", label="consistency between names", better="",
+        help="share of equal answers if only the name of the subject differs",
+    )  # fmt: skip
+
+
+ONLY_ALIASES, ONLY_TEMPLATES = only_aliases(), only_templates()
+PARAPHRASE_GROUPS, DRIVERS_GAP = paraphrase_groups(), drivers_gap()
+
+OVERCONFIDENCE = Metric(
+    "overconfidence", num=GAP.sum(), den=pl.len(), where=CONFIDENT, counts="prompts", unit="points",
+    label="overconfidence", better="zero", help="mean confidence minus accuracy",
+)  # fmt: skip
+
+
+def confidence_bins(rows: LazyFrame) -> LazyFrame:
+    """The sum of gaps of each fact in each of ten bins of equal size, and its prompts.
+
+    Prompts of equal confidence share their accuracy, so that their order cannot matter: where they
+    lie across bins, each counts in all of these in equal parts.
+    """
+    first = col("confidence").rank("min").over("pool").cast(pl.Int64) - 1
+    last = col("confidence").rank("max").over("pool").cast(pl.Int64) - 1
+    size, rest = pl.len().over("pool") // BINS, pl.len().over("pool") % BINS
+    rows = rows.select(*FACT, "pool", gap=GAP, first=first, last=last, size=size, rest=rest)
+
+    def bin_of(place: Expr) -> Expr:
+        full = col("rest") * (col("size") + 1)  # the first bins have one prompt more
+        late = col("rest") + (place - full) // pl.max_horizontal("size", 1)
+        return pl.when(place < full).then(place // (col("size") + 1)).otherwise(late)
+
+    rows = rows.with_columns(low=bin_of(col("first")), high=bin_of(col("last")))
+    keys = (*FACT, "pool", "low", "high", "size", "rest")
+    parts = rows.group_by(keys).agg(col("gap").sum(), col("first", "last").first(), n=pl.len())
+    parts = parts.with_columns(bin=pl.int_ranges("low", col("high") + 1)).explode("bin")
+    start = col("bin") * col("size") + pl.min_horizontal("bin", "rest")
+    stop = start + col("size") + (col("bin") < col("rest"))
+    within = pl.min_horizontal(stop, col("last") + 1) - pl.max_horizontal(start, "first")
+    tied = col("last") + 1 - col("first")
+    gap = pl.when(col("low") == col("high")).then("gap").otherwise(col("gap") * within / tied)
+    sums = parts.group_by(*FACT, "bin").agg(gap.sum().alias("gap"))
+    bins = pl.LazyFrame({"bin": range(BINS)}, schema={"bin": pl.Int64})
+    every = rows.group_by(FACT).agg(prompts=pl.len()).join(bins, how="cross")
+    every = every.join(sums, on=(*FACT, "bin"), how="left")
+    return every.with_columns(col("gap").fill_null(0.0))
+
+
+ECE = Metric(
+    "ece", num=col("gap").sum(), den=col("prompts").sum(), where=CONFIDENT, view=confidence_bins,
+    pooled=True, by="bin", stat=lambda x, labels: np.abs(x).sum(axis=-1), centered=True,
+    counts="prompts", label="ECE", better="lower",
+    help="mean distance between confidence and accuracy over ten bins of equal size",
+)  # fmt: skip
+
+
+def at(levels: Sequence[float]) -> tuple[Metric, ...]:
+    """Accuracy of the answers that have at least some confidence, and how many these are."""
+    metrics = []
+    for level in levels:
+        sure = level <= CONFIDENCE
+        shared: dict[str, Any] = {"where": CONFIDENT, "counts": "prompts"}
+        at, share = f"@{level:g}", f"confidence of at least {level:g}"
+        metrics += [
+            Metric(
+                f"accuracy_at.{level:g}", num=(CORRECT & sure).sum(), den=sure.sum(), label=at,
+                help=f"accuracy of answers with a {share}", **shared,
+            ),
+            Metric(
+                f"retained_at.{level:g}", num=sure.sum(), den=pl.len(), label=f"left {at}",
+                better="", help=f"share of answers with a {share}", **shared,
+            ),
+        ]  # fmt: skip
+    return tuple(metrics)
+
+
+def usual_alias(rows: LazyFrame) -> LazyFrame:
+    """Prompts with an added name of the subject, next to the same prompt with its usual name."""
+    cell = (*FACT, "template_no")
+    usual = rows.filter(col("alias_no") == 0).select(*cell, usual_logprob="gold_logprob")
+    return rows.filter(col("alias_no") > 0).join(usual, on=cell)
+
+
+ALIASES_HELP = (
+    Metric(
+        "aliases_help.subject", num=(col("gold_logprob") > col("usual_logprob")).sum(),
+        den=pl.len(), view=usual_alias, counts="prompts", better="",
+        label="added subject names that help",
+        help="share with which the correct answer is more likely than with the usual name",
+    ),
+    Metric(
+        "aliases_help.object", num=col("helped").sum(), den=col("compared").sum(),
+        counts="prompts", better="", label="added object names that help",
+        help="share that is more likely than the object's usual name in the same prompt",
+    ),
+)  # fmt: skip
+
+ABSTENTION = (
+    mean(
+        "abstained", ABSTAINED, where=WRITTEN, better="",
+        help="share of generated answers that state that the model does not know",
+    ),
+    mean(
+        "correct_when_answered", CORRECT, where=WRITTEN & ~ABSTAINED,
+        help="share of correct answers among those that do not abstain",
+    ),
+)  # fmt: skip
+
+RANKING = (
+    mean(
+        "ranking", "ranked", where=col("ranked").is_not_null(),
+        help="share of (correct, wrong) pairs of options in which the correct one is more likely",
+    ),
+    Metric(
+        "ranking_full", num=(col("ranked") == 1).all(), where=col("ranked").is_not_null(),
+        label="ranked fully",
+        help="share of facts with every correct option above every wrong one in all prompts",
+    ),
+)  # fmt: skip
+
+
+def first_of_question(rows: LazyFrame) -> LazyFrame:
+    """Of facts with one subject, relation and date the first: a question counts once."""
+    return rows.filter(col("fact_no") == col("fact_no").min().over("relation", "question"))
+
+
+SETS = tuple(
+    mean(
+        id, where=col("set_f1").is_not_null(), view=first_of_question, label=label,
+        help=f"{help}, of questions with several objects",
+    )
+    for id, label, help in (
+        ("set_precision", "precision at n", "share of the n most likely objects that are correct"),
+        ("set_recall", "recall at n", "share of correct objects among the n most likely"),
+        ("set_f1", "F1 at n", "harmonic mean of precision and recall at n"),
+        ("average_precision", "average precision", "mean precision down to each correct object"),
+        ("set_whole", "whole set", "share of facts whose correct objects all rank first"),
+    )
+)  # fmt: skip
+
+
+def cell_means(*keys: str) -> View:
+    """One row per fact and value of `keys`, with the means of numbers and verdicts."""
+
+    def view(rows: LazyFrame) -> LazyFrame:
+        numbers = (cs.numeric() | cs.boolean()) - cs.by_name(*FACT, *keys, require_all=False)
+        return rows.group_by(*FACT, *keys).agg(numbers.mean())
+
+    return view

@@ -1,0 +1,1 @@
+"""Numbers that are no ratios of sums over facts: fluctuation, bias, ranks and spreads of templates."""

@@ -1,0 +1,284 @@
+"""Intervals, tests and distributions over plain numbers. Knows no facts, prompts or models."""
+
+from collections.abc import Sequence
+from functools import cache
+from math import acos, ceil, erfc, exp, inf, lgamma, log, pi, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonde.core.fingerprints import draw_key
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.signedinteger[Any]]
+Bools = NDArray[np.bool_]
+
+DRAWS, LEVEL, Z = 2000, 0.05, 1.959963984540054
+FLAT = 1e-12  # an interval narrower than this is rounding
+PICKS = 4_000_000  # random numbers held at once
+CACHE = 2**15  # of them counted at once
+THREADED = 10**6  # multiplications above which OpenBLAS starts threads: up to nine times slower
+TABLE = 2_000_000  # cells of a table of characteristic functions
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """Random numbers that depend on a seed and a name alone."""
+    return np.random.default_rng(draw_key(seed, name))
+
+
+def _multiply(counts: Floats, columns: Floats) -> Floats:
+    size = len(counts) * columns.size
+    parts = np.array_split(columns, max(1, min(columns.shape[1], ceil(size / THREADED))), axis=1)
+    return np.hstack([counts @ part for part in parts])
+
+
+def resampled_sums(columns: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
+    """Sums over clusters when as many are drawn with replacement; [clusters, k] to [draws, k]."""
+    n, sums = len(columns), []
+    step, few = max(1, PICKS // n), max(8, CACHE // n)
+    dtype = np.uint16 if n < 2**16 else np.uint32  # half the time of wider numbers
+    for start in range(0, draws, step):
+        picks = rng.integers(0, n, (min(step, draws - start), n), dtype=dtype)
+        for block in (picks[i : i + few] for i in range(0, len(picks), few)):
+            cells = np.arange(len(block))[:, None] * n + block
+            counts = np.bincount(cells.ravel(), minlength=block.size).reshape(block.shape)
+            sums.append(_multiply(counts.astype(np.float64), columns))
+    return np.concatenate(sums)
+
+
+def flipped_sums(columns: Floats, rng: np.random.Generator, flips: int) -> Floats:
+    """Sums over random sets of clusters, each in the set or not; [clusters, k] to [flips, k]."""
+    n, sums = len(columns), []
+    few = max(8, CACHE // n)
+    for start in range(0, flips, few):
+        size = min(few, flips - start)
+        bits = np.frombuffer(rng.bytes(size * -(-n // 8)), dtype=np.uint8).reshape(size, -1)
+        chosen = np.unpackbits(bits, axis=1, count=n).astype(np.float64)
+        sums.append(_multiply(chosen, columns))
+    return np.concatenate(sums)
+
+
+def wilson(successes: Any, n: Any) -> tuple[Any, Any]:
+    """Interval of a share of n independent trials; sensible at 0 and 1 too. Of arrays too.
+
+    >>> tuple(round(float(x), 3) for x in wilson(0, 30))
+    (0.0, 0.114)
+    """
+    share = successes / n
+    center = share + Z * Z / (2 * n)
+    spread = Z * np.sqrt(np.maximum(share * (1 - share) / n, 0.0) + Z * Z / (4 * n * n))
+    width = 1 + Z * Z / n
+    # rounding can push the ends past the share itself at 0 and 1
+    return np.minimum((center - spread) / width, share), np.maximum((center + spread) / width, share)
+
+
+def newcombe(won: float, lost: float, n: float) -> tuple[float, float]:
+    """Interval of won − lost, two shares of n trials, each of which is won, lost or neither."""
+    (low1, high1), (low2, high2) = wilson(won * n, n), wilson(lost * n, n)
+    down = (won - low1) ** 2 + (high2 - lost) ** 2
+    up = (high1 - won) ** 2 + (lost - low2) ** 2
+    return won - lost - sqrt(down), won - lost + sqrt(up)
+
+
+def sign_flip(
+    differences: Floats, weights: Floats, rng: np.random.Generator, flips: int = 9999
+) -> tuple[float, float, float]:
+    """Ends of the 95% interval of Σ differences / Σ weights, and p of no difference.
+
+    Under a true difference δ each cluster's difference − δ·weight may as well have the other sign.
+    For a random set of clusters with flipped signs the test does not reject exactly the δ between
+    the ratio of that set and the ratio of the others (Hartigan's typical values). So one sample of
+    sets gives p for every δ, the interval is the δ with p ≥ 0.05, and the two never contradict
+    each other. For independent 0/1 outcomes the test is McNemar's.
+    """
+    columns = np.column_stack([differences, weights])
+    flipped = flipped_sums(columns, rng, flips)
+    return invert(flipped.T, columns.sum(axis=0), float((differences**2).sum()), len(columns))
+
+
+def invert(
+    flipped: Floats, totals: Floats, squares: float, clusters: int
+) -> tuple[float, float, float]:
+    """The interval and p of `sign_flip`, given sums over random sets; flipped [2, flips].
+
+    Where no set reaches a difference of 0, p is the normal tail of the flip distribution, so that
+    corrections for many comparisons can still reject; but not less than all 2**clusters sets give.
+    """
+    flips = flipped.shape[1]
+    others = totals[:, None] - flipped
+    empty = (np.abs(flipped[1]) < FLAT) | (np.abs(others[1]) < FLAT)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        one, other = flipped[0] / flipped[1], others[0] / others[1]
+    # an empty set keeps every δ
+    low = np.where(empty, -inf, np.minimum(one, other))
+    high = np.where(empty, inf, np.maximum(one, other))
+    rank = ceil(LEVEL * (1 + flips)) - 1
+    reaching = int(((low <= FLAT) & (high >= -FLAT)).sum())
+    p = (1 + reaching) / (1 + flips)
+    if not reaching:
+        tail = erfc(abs(totals[0]) / sqrt(2 * squares)) if squares else 1.0
+        p = min(p, max(tail, 2.0 ** (1 - clusters)))
+    lowest = np.partition(low, rank - 1)[rank - 1]
+    return float(lowest), float(-np.partition(-high, rank - 1)[rank - 1]), p
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """p values corrected for how many there are, in the order given.
+
+    >>> [round(p, 2) for p in holm([0.01, 0.04, 0.03])]
+    [0.03, 0.06, 0.06]
+    """
+    order = np.argsort(p, kind="stable")
+    steps = np.minimum(1.0, np.asarray(p)[order] * np.arange(len(p), 0, -1))
+    adjusted: list[float] = np.maximum.accumulate(steps)[np.argsort(order)].tolist()
+    return adjusted
+
+
+def max_t(draws: Floats) -> tuple[Floats, Floats]:
+    """Half-widths and p values of several estimates that hold together, 95 times in 100.
+
+    draws [1 + draws, numbers], the first row the estimates. The largest |t| of each draw decides
+    both, so an interval contains 0 exactly where p ≥ 0.05.
+    """
+    value, error = draws[0], draws[1:].std(axis=0)
+
+    def t(x: Floats) -> Floats:
+        return np.divide(np.abs(x), error, out=np.zeros_like(x), where=error > FLAT)
+
+    largest = np.sort(t(draws[1:] - draws[1:].mean(axis=0)).max(axis=1))
+    p = (1 + (largest[:, None] >= t(value)).sum(axis=0)) / (1 + len(largest))
+    critical = largest[-(ceil(LEVEL * (1 + len(largest))) - 1)]
+    return critical * error, p
+
+
+@cache
+def student_reach(free: int) -> float:
+    """Half-width of Student's 95% interval in standard errors.
+
+    >>> round(student_reach(1), 3), round(student_reach(29), 3)
+    (12.706, 2.045)
+    """
+    # summed here, as importing scipy takes longer than a report; Newton's steps on the share within
+    height = exp(lgamma((free + 1) / 2) - lgamma(free / 2)) / sqrt(free * pi)
+    reach, step, odd = Z, Z, free % 2
+    while step > FLAT * reach:
+        cosine = sqrt(free / (free + reach * reach))
+        steps = np.arange(2, free - odd, 2, dtype=np.float64)
+        ratios = (steps - 1 + odd) / (steps + odd)
+        terms = 1 + float(np.cumprod(ratios * cosine**2).sum()) if free > 1 else 0.0
+        within = sqrt(1 - cosine * cosine) * terms
+        within = 2 / pi * (acos(cosine) + within * cosine) if odd else within
+        step = (1 - LEVEL - within) / (2 * height * cosine ** (free + 1))
+        reach += step
+    return reach
+
+
+def cluster_t(num: Floats, den: Floats) -> tuple[Floats, Floats]:
+    """Ratios Σ num / Σ den and the half-widths of their 95% intervals: Student's over clusters.
+
+    [clusters, k] to [k] each. A single cluster tells nothing about others: its reach is inf.
+    """
+    total, count = den.sum(axis=0), (den != 0).sum(axis=0)
+    value = np.divide(num.sum(axis=0), total, out=np.full(len(total), np.nan), where=total > 0)
+    squares = ((num - value * den) ** 2).sum(axis=0)
+    several = (count > 1) & (total > 0)
+    error = np.sqrt(squares * count / np.maximum(count - 1, 1)) / np.where(several, total, 1.0)
+    sizes, index = np.unique(count, return_inverse=True)
+    reach = np.array([student_reach(int(size) - 1) if size > 1 else inf for size in sizes])[index]
+    return value, np.multiply(reach, error, out=np.full(len(total), inf), where=several)
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks from 1, the smallest first; equal numbers share their mean rank."""
+    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
+    last = np.cumsum(counts)
+    return (last - (counts - 1) / 2)[index]
+
+
+def pearson(a: Floats, b: Floats) -> tuple[float, float] | None:
+    """Pearson's r with its two-sided p; None below three pairs or where a list is all equal."""
+    from scipy.special import betainc
+
+    if len(a) < 3 or not (np.ptp(a) > 0 and np.ptp(b) > 0):
+        return None
+    one, other = (x - x.mean() for x in (a, b))
+    r = float(np.dot(one / np.linalg.norm(one), other / np.linalg.norm(other)))
+    r = max(-1.0, min(1.0, r))
+    return r, float(betainc(len(a) / 2 - 1, 0.5, (1 - r) * (1 + r)))
+
+
+def kendall_tau_b(a: Floats, b: Floats) -> float | None:
+    """Kendall's τ-b, which allows for ties; None where a list is all equal or too short.
+
+    >>> kendall_tau_b(np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, 3.0]))
+    1.0
+    """
+    if len(a) < 2 or not (np.ptp(a) > 0 and np.ptp(b) > 0):
+        return None
+    one, other = (np.sign(x[:, None] - x) for x in (a, b))
+    return float((one * other).sum() / sqrt(np.abs(one).sum() * np.abs(other).sum()))
+
+
+def auroc(score: Floats, positive: Bools) -> tuple[float, float, float] | None:
+    """Area under the ROC curve with its 95% interval (DeLong's, on the logit); a tie is half.
+
+    None where there are only positives or only negatives.
+
+    >>> auroc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))[0]
+    0.875
+    """
+    n, m = int(positive.sum()), int((~positive).sum())
+    if not n or not m:
+        return None
+    together = ranks(score)
+    above = (together[positive] - ranks(score[positive])) / m
+    below = (together[~positive] - ranks(score[~positive])) / n
+    value = float(above.mean())
+    variance = sum(float(x.var(ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
+    if not variance or not 0 < value < 1:
+        # nothing varies: the interval of as many trials as the rarer kind has members
+        return value, *wilson(value * min(n, m), min(n, m))
+    center, reach = log(value / (1 - value)), Z * sqrt(variance) / (value * (1 - value))
+    low, high = (1 / (1 + exp(min(-x, 700.0))) for x in (center - reach, center + reach))
+    return value, low, high
+
+
+def success_distribution(rates: Floats) -> Floats:
+    """Distribution of the number of successes when trials share a way; [trials + 1].
+
+    rates [trials, ways]: one way is drawn for all trials, then each trial succeeds independently
+    with `rates[trial, way]`. Exact to rounding: the mean over ways of their characteristic
+    functions, transformed back. With one way it is the Poisson binomial distribution.
+
+    >>> success_distribution(np.array([[0.0, 1.0], [0.0, 1.0]])).round(3).tolist()
+    [0.5, 0.0, 0.5]
+    """
+    trials, ways = rates.shape
+    kinds, index = np.unique(rates, return_inverse=True)
+    cells = index.reshape(rates.shape) + np.arange(ways) * len(kinds)
+    counts = np.bincount(cells.ravel(), minlength=ways * len(kinds)).reshape(ways, -1)
+    turns = np.exp(-2j * np.pi * np.arange((trials + 1) // 2 + 1) / (trials + 1)) - 1
+    step = max(1, TABLE // max(len(kinds), ways))
+    parts = []
+    for start in range(0, len(turns), step):
+        # never log 0: a half turn is not exact in floating point
+        logs = np.log(1 + kinds[:, None] * turns[start : start + step])
+        times = counts.astype(np.float64)
+        parts.append(np.exp(times @ logs.real + 1j * (times @ logs.imag)).mean(axis=0))
+    return _proper(np.fft.irfft(np.concatenate(parts), trials + 1))
+
+
+def sum_distribution(parts: Sequence[Floats]) -> Floats:
+    """Distribution of a sum of independent numbers."""
+    size = sum(len(part) - 1 for part in parts) + 1
+    length = 1 << size.bit_length()
+    spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
+    for part in parts:
+        spectrum *= np.fft.rfft(part, length)
+    return _proper(np.fft.irfft(spectrum, length)[:size])
+
+
+def _proper(distribution: Floats) -> Floats:
+    positive = np.where(distribution < 1e-15, 0.0, distribution)  # what rounding leaves of 0
+    return np.asarray(positive / positive.sum())
