@@ -532,6 +532,8 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
         lost = col("fact_no").is_in(prompted) & ~col("fact_no").is_in(left)
         reason = pl.when(lost).then(pl.lit(UNANSWERABLE)).otherwise("excluded")
         facts, rows = facts.with_columns(excluded=reason), scored
+    if "baseline" not in {*rows.columns, *facts.columns}:
+        facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}
     results = Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
     for metric in probe.metrics:
