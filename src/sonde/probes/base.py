@@ -144,8 +144,9 @@ class MaskProbe(Probe):
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         modes = [mode for mode in self.requires if self.answer in ("auto", *mode)]
-        (answer,) = first_met(self.name, modes, capabilities)
-        return replace(self, answer=answer, close=self.close and "fill" in capabilities)
+        fill = "fill" in first_met(self.name, modes, capabilities)
+        close = self.close and "fill" in capabilities
+        return replace(self, answer="fill" if fill else "score", close=close)
 
     def notices(self, data: Dataset) -> tuple[str, ...]:
         relations = data.asked_relations() if self.close else ()

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import polars as pl
 from polars import col, element
 
@@ -158,16 +159,22 @@ class Lama(MaskProbe):
         """A filled mask is a choice between the options that a fact names, if they are tokens."""
         columns = ("fact", "options", "gold_names", "control_rank")
         known = facts.select(col("relation").cast(pl.String), *columns)
-        about = answers.frame.select(FACT).join(known, on=FACT, how="left", maintain_order="left")
-        mode = "fill" if isinstance(answers.batch.request, FillMask) else "score"
-        parts = answers.frame["template"].str.starts_with(NAME_PARTS).any()
-        if mode == "fill" and about["options"].list.len().min() and not parts:
-            answers = choose(answers, about["options"])
-            options = [answers.batch.options[i] for i in answers.batch.options_ids()]
-            ranks = map(control_rank, map(ranked, options), about["gold_names"])
-            about = about.with_columns(control_rank=pl.Series(ranks, dtype=pl.UInt32))
-        rows = judge(answers, facts, normalize=self.normalize)
-        return rows.with_columns(about["control_rank"], answer_mode=pl.lit(mode))
+        frame = answers.frame.select(*FACT, "template")
+        about = frame.join(known, on=FACT, how="left", maintain_order="left")
+        if not isinstance(answers.batch.request, FillMask):
+            return judge(answers, facts, self.normalize).with_columns(about["control_rank"])
+        own = (col("options").list.len() > 0) & ~col("template").str.starts_with(NAME_PARTS)
+        chooses = about.select(own).to_series().to_numpy()
+        tables = []
+        for rows in (np.flatnonzero(~chooses), np.flatnonzero(chooses)):
+            part, here = answers.select(rows), about[rows]
+            if chooses[rows].any():
+                part = choose(part, here["options"])
+                options = [ranked(part.batch.options[i]) for i in part.batch.options_ids()]
+                ranks = map(control_rank, options, here["gold_names"])
+                here = here.with_columns(control_rank=pl.Series(ranks, dtype=pl.UInt32))
+            tables.append(judge(part, facts).with_columns(here["control_rank"]))
+        return pl.concat(tables, how="diagonal_relaxed").with_columns(answer_mode=pl.lit("fill"))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Whether the subject's name suggests the object, by the prompts with parts of it."""

@@ -148,8 +148,7 @@ def pair_names(data: Dataset, relation: str) -> pl.DataFrame:
 
 def content_free(*names: str) -> pl.DataFrame:
     """Subjects that state nothing, of no fact: what a template suggests by itself."""
-    schema = {"fact": pl.String, "names": pl.List(pl.String)}
-    return pl.DataFrame({"fact": [""], "names": [names]}, schema)
+    return pl.DataFrame({"fact": [""], "names": [list(names)]})
 
 
 def name_parts(relation: Relation, facts: pl.DataFrame) -> tuple[Template, pl.DataFrame] | None:
