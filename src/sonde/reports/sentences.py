@@ -1,7 +1,7 @@
 """Sentences of a report as data: the id of a template and its values. The only place with English.
 
 A field of a template has a format: `{value:percent}`, `{n:#fact}` (a count with its noun),
-`{e:estimate}`. A trailing `!` marks what a reader must not miss; pages print it bold. No code reads
+`{e:estimate}`, `{'above':strong}` (these words). A trailing `!` marks what a reader must not miss; pages print it bold. No code reads
 the English again.
 """
 
@@ -21,6 +21,8 @@ SENTENCES = {
     "title.none": "{first:sentence}: no significant difference from {baseline}",
     "title.collapsed": "{model:name} answers {names:either} for {k:count} of {n:#fact} and is correct "
     "on {correct:count}",
+    "title.dominated": "{model:name} answers {names:either} for {share:percent} of {n:#fact}: {label} "
+    "{value}",
     "title.empty": "{k:count} of {n:#answer} of {model:name} are empty, so no conclusion is drawn",
     "over.one": "mean over {facts:#fact}",
     "over.facts": "mean over {facts:#fact} of {relations:#relation}",
@@ -28,7 +30,7 @@ SENTENCES = {
     # what was prompted
     "prompted.one": "{model:name} was prompted with {template:quoted} for {n:#fact!} about "
     "{relation:quoted} from {dataset}{left:dropped}.",
-    "prompted.templates": "{model:name} was prompted with {n:#fact!} about {relation:quoted} from "
+    "prompted.several": "{model:name} was prompted with {n:#fact!} about {relation:quoted} from "
     "{dataset}, each with up to {prompts:#prompt}{left:dropped}.",
     "prompted.many": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
     "{dataset}{left:dropped}.",
@@ -43,9 +45,9 @@ SENTENCES = {
     # how good
     "score.facts": "The top answer is correct for {k:count!} of {n:#fact}: {e:estimate!}.",
     "score.mean": "{label:capital} is {e:estimate!}, {over}.",
-    "baseline.none": "{baseline:capital} scores {b}: {none:strong}, {d:change}.",
-    "baseline.above": "{baseline:capital} scores {b}; the model is {above:strong} it: {d:change}.",
-    "baseline.below": "{baseline:capital} scores {b}; the model is {below:strong} it: {d:change}.",
+    "baseline.none": "{baseline:capital} scores {b}: {'no significant difference':strong}, {d:change}.",
+    "baseline.above": "{baseline:capital} scores {b}; the model is {'above':strong} it: {d:change}.",
+    "baseline.below": "{baseline:capital} scores {b}; the model is {'below':strong} it: {d:change}.",
     "relations.some": "The model is significantly above it on {above:count!} of {n:#relation}"
     "{over:listed} and below it on {below:count}{under:listed} (Holm).",
     "relations.none": "No single relation differs significantly from it (Holm, {per:#fact} per "
@@ -105,6 +107,20 @@ SENTENCES = {
     "fact.gold": "Gold answer: {gold:quoted}.",
     "fact.excluded": "Excluded: {reason}.",
     "fact.prompt": "{verdict}{rank:ranked}.",
+}
+
+COLUMNS = {  # of facts and rows, as tables head them
+    "kind": "relation type",
+    "template_no": "template",
+    "rank": "gold rank",
+    "confidence": "probability",
+    "relation_tags": "relation tag",
+    "tags": "tag",
+    "guessable": "gold answer in the subject's name",
+    "majority_correct": "gold answer is the most common object",
+    "several.answer": "most common answer",
+    "several.rank": "median gold rank",
+    "several.confidence": "mean probability",
 }
 
 
@@ -219,6 +235,10 @@ FORMATS: dict[str, Callable[[Any], str]] = {
 class _Render(Formatter):
     def __init__(self, html: bool) -> None:
         self.html = html
+
+    def get_value(self, key: Any, args: Any, kwargs: Any) -> Any:
+        literal = isinstance(key, str) and key.startswith("'")  # words to print bold
+        return key.strip("'") if literal else kwargs[key]
 
     def format_field(self, value: Any, spec: str) -> str:
         bold, kind = spec.endswith("!") or spec == "strong", spec.rstrip("!")

@@ -260,7 +260,7 @@ def bars(item: Exhibit, width: float) -> Drawing:
     room = width - left - max(map(measure, texts)) - 16
     scale = room / max(1e-9, *(row["x"] or 0 for _, found in rows for row in found.values()))
     lanes = max(len(found) for _, found in rows)
-    thick, tall = (8, 9 * lanes + 10) if lanes > 1 else (15, ROW - 3)
+    thick, tall = (8, 9 * lanes + (4 if width < NARROW else 10)) if lanes > 1 else (15, ROW - 3)
     head = 16 if above else 0
     names = css if lanes > 1 else {}
     if "part" in item.frame.columns:

@@ -1,0 +1,165 @@
+"""Answers that mean little: relations where one or two answers dominate, and function words.
+
+One or two answers dominate a relation if they cover more than `COVERED` of its facts, `EXCESS` more
+than their share of gold answers, and answers drawn from the gold distribution rarely do as much.
+Fewer than `ENOUGH` facts allow no such statement.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from polars import col
+
+from sonde.evaluation.stats import generator
+from sonde.evaluation.tables import Results
+
+COVERED, EXCESS, ENOUGH = 0.4, 0.2, 10
+SECOND = 0.2  # share from which on the second answer counts
+DRAWS, LEVEL = 400, 0.04
+
+FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
+    language: frozenset(words.split())
+    for language, words in {
+        "en": "a an and are as at be but by for from had has have he her his i in is it its not of "
+        "on or s she so that the their there they this to was were which who with",
+        "de": "als am an auch auf aus bei das dem den der des die ein eine einem einen einer er es "
+        "für hat im in ist mit nicht sich sie sind und von war wurde zu zum zur",
+        "fr": "a au aux avec ce d dans de des du elle en est et il l la le les ou par pas pour qu "
+        "que qui se son sa sur un une",
+        "es": "a al como con de del el en es esta este la las lo los más no o para por que se su "
+        "un una y",
+        "it": "a al che con da dal del della di e è gli i il in la le lo non per si su un una",
+        "pt": "a ao as com da de do e é em foi na no o os para por que se um uma",
+        "nl": "aan als bij dat de die een en het hij in is met niet of op te tot van voor was zijn",
+        "ja": "の は が を に で と も へ から まで より や など た て です ます",
+        "zh": "的 是 在 了 和 與 与 有 為 为 於 于 一",
+    }.items()
+}
+
+
+class Collapse(NamedTuple):
+    """A relation that few answers dominate: shares of its facts; `hits` of `correct` prompts have
+    one of these answers."""
+
+    relation: str
+    label: str
+    names: tuple[str, ...]
+    share: float
+    gold: float
+    n: int
+    hits: int
+    correct: int
+
+
+def collapses(results: Results) -> list[Collapse]:
+    """The relations whose answers collapse, the most extreme first."""
+    parts = [name for name in results.probe.separate if name in results.rows.columns]
+    key = ["relation", *(name for name in parts if results.rows[name].n_unique() > 1)]
+    rows = results.table([*key, "label", "fact_no", "answer", "correct"]).drop_nulls("answer")
+    names = results.facts.lazy().select("fact_no", "relation", names="gold_names").explode("names")
+    names = names.drop_nulls("names").with_columns(usual=col("names").list.first())
+    spelled = names.explode("names").select(
+        "relation", "usual", name=col("names").str.to_lowercase()
+    )
+    rows = rows.with_columns(col("answer").cast(pl.String)).with_columns(
+        name=col("answer").str.to_lowercase(), weight=1 / pl.len().over(*key, "fact_no")
+    )
+    spelled = spelled.unique(("relation", "name"), keep="first", maintain_order=True)
+    answers = rows.join(spelled, on=("relation", "name"), how="left", maintain_order="left")
+    answers = answers.with_columns(answer=pl.coalesce("usual", "answer")).collect()
+    gold = names.with_columns(weight=1 / pl.len().over("fact_no")).collect()
+    found = []
+    for values, part in answers.group_by(key, maintain_order=True):
+        n = part["fact_no"].n_unique()
+        if n < ENOUGH:
+            continue
+        right = gold.filter(col("fact_no").is_in(part["fact_no"].unique().implode()))
+        wanted = {
+            name: w / n
+            for name, w in right.group_by("usual", maintain_order=True)
+            .agg(col("weight").sum())
+            .iter_rows()
+        }
+        shares = (
+            part.group_by("answer")
+            .agg(col("weight").sum() / n)
+            .sort("weight", "answer", descending=[True, False])
+        )
+        if not wanted or wanted.keys().isdisjoint(shares["answer"]) and len(key) > 1:
+            continue  # another task, such as saying whether a statement is true
+        top = shares.head(2)
+        share, own = (
+            top["weight"].to_numpy(),
+            np.array([wanted.get(name, 0.0) for name in top["answer"]]),
+        )
+        size, excess = _excess(share[None], own[None])
+        covered = share[: size[0]].sum()
+        if (
+            covered <= COVERED
+            or excess[0] < EXCESS
+            or _p(excess[0], n, np.array([*wanted.values()])) >= LEVEL
+        ):
+            continue
+        chosen = top["answer"].head(int(size[0])).to_list()
+        hits = part.filter(col("correct"), col("answer").is_in(chosen)).height
+        label = ", ".join(map(str, (part["label"][0] or values[0], *values[1:])))
+        found.append(
+            Collapse(
+                str(values[0]),
+                label,
+                tuple(chosen),
+                float(covered),
+                float(own[: size[0]].sum()),
+                n,
+                hits,
+                int(part["correct"].sum()),
+            )
+        )
+    return sorted(found, key=lambda c: c.gold - c.share)
+
+
+Floats = NDArray[np.float64]
+
+
+def _excess(share: Floats, gold: Floats) -> tuple[NDArray[np.int64], Floats]:
+    """How many of the one or two most frequent answers to name, and how far they exceed their share
+    of gold answers; a row per draw."""
+    excess = np.cumsum(share - gold, axis=1)
+    if share.shape[1] > 1:
+        excess[share[:, 1] < SECOND, 1] = -1
+    best = excess.argmax(axis=1)
+    return best + 1, excess[np.arange(len(best)), best]
+
+
+def _p(observed: float, n: int, gold: Floats) -> float:
+    """How often answers drawn from the gold distribution exceed it as much as was observed."""
+    counts = generator(0, "collapse").multinomial(n, gold / gold.sum(), size=DRAWS)
+    top = np.argsort(-counts, axis=1, kind="stable")[:, :2]
+    _, excess = _excess(np.take_along_axis(counts, top, axis=1) / n, gold[top])
+    return float((excess >= observed - 1e-9).mean())
+
+
+def is_function_word(answer: str, language: str = "") -> bool:
+    """Whether an answer has no letter or digit, or nothing but function words.
+
+    >>> is_function_word("…"), is_function_word(" of the"), is_function_word("The Hague")
+    (True, True, False)
+    """
+    common = FUNCTION_WORDS.get(language or "en", frozenset())
+    words = "".join(c if c.isalnum() else " " for c in answer.casefold()).split()
+    return bool(answer.strip()) and all(word in common for word in words)
+
+
+def function_words(results: Results) -> tuple[int, list[str]]:
+    """How many prompts have an incorrect answer of function words, and the most frequent ones."""
+    rows = results.table(["answer", "correct", "language"]).filter(~col("correct"))
+    counts = rows.group_by(col("answer").cast(pl.String), "language").len().drop_nulls("answer")
+    empty = [
+        (n, answer.strip())
+        for answer, language, n in counts.collect().iter_rows()
+        if is_function_word(answer, language)
+    ]
+    return sum(n for n, _ in empty), [answer for _, answer in sorted(empty, reverse=True)[:3]]

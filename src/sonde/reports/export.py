@@ -1,0 +1,193 @@
+"""A report for other programs: JSON, CSV, LaTeX, Markdown, SVG."""
+
+import csv
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sonde.evaluation.layout import Exhibit, Over
+from sonde.reports.cells import CONTROLS, Column, Estimate, cell, columns, legible
+from sonde.reports.model import Facts, Report
+from sonde.reports.sentences import text
+from sonde.reports.svg import standalone, svg
+
+NUMBERS = ("value", "low", "high", "p", "p_adjusted", "n")
+LATEX = str.maketrans(
+    {c: f"\\{c}" for c in "&%$#_{}"}
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$"}
+)
+
+
+def dotted(estimates: pl.DataFrame, over: Over = "relations") -> dict[str, dict[str, Any]]:
+    """Estimates by stable names: METRIC[.baseline|.difference][.OVER][.GROUPBY.GROUP …].
+
+    OVER is in a name if it is not the layout's. Estimates of a control have its name in front, a
+    difference to a level of an axis or a control ends in .from.REFERENCE.
+    """
+    named: dict[str, dict[str, Any]] = {}
+    ordered = estimates.sort(pl.col("over") == over, maintain_order=True)
+    for e in ordered.iter_rows(named=True):
+        parts = [*([f"control.{e['run']}"] if e["run"] else []), e["metric"]]
+        if e["of"] != "value":
+            parts.append(e["of"])
+        if e["over"] != over and "relation" not in e["group_by"]:
+            parts.append(e["over"])
+        parts += [part for pair in zip(e["group_by"], e["group"], strict=True) for part in pair]
+        if e["reference"] is not None:
+            parts.append(f"from.{e['reference']}")
+        named[".".join(parts)] = {name: e[name] for name in NUMBERS if e[name] is not None}
+    return dict(sorted(named.items()))
+
+
+def as_json(report: Report) -> dict[str, Any]:
+    """The title, sentences, numbers and provenance."""
+    estimates: Mapping[str, Any]
+    if isinstance(report.estimates, pl.DataFrame):
+        estimates = dotted(report.estimates, report.over)
+    else:
+        estimates = {name: _estimate(e) for name, e in report.estimates.items()}
+    words = ("label", "unit", "better", "help")
+    strips = {
+        item.id: item.frame.to_dicts()
+        for item in report.items()
+        if isinstance(item, Exhibit) and item.kind == "strip"
+    }
+    return {
+        "title": text(report.title),
+        "summary": [text(line) for line in report.summary],
+        "warnings": [text(line) for _, lines in report.warnings for line in lines],
+        "estimates": estimates,
+        "metrics": {m.id: {word: getattr(m, word) for word in words} for m in report.metrics},
+        "counts": dict(report.counts),
+        **({"strips": strips} if strips else {}),
+        "provenance": dict(report.provenance),
+    }
+
+
+def _estimate(e: Estimate) -> dict[str, Any]:
+    return {name: value for name, value in e._asdict().items() if value is not None}
+
+
+def json_text(value: Any) -> str:
+    """JSON for people and programs; what a terminal would obey is escaped."""
+    written = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+
+
+def _named(report: Report, kinds: Sequence[str] = ()) -> dict[str, Exhibit]:
+    """Tables and figures by a file name; those of one id are numbered."""
+    named: dict[str, Exhibit] = {}
+    for item in report.items():
+        if isinstance(item, Exhibit) and (not kinds or item.kind in kinds):
+            name = base = re.sub(r"[^\w.-]+", "-", item.id).strip("-.") or "table"
+            number = 1
+            while name in named:
+                number += 1
+                name = f"{base}-{number}"
+            named[name] = item
+    return named
+
+
+def write_csv(report: Report, folder: Path) -> list[Path]:
+    """The numbers behind each table and figure as they are, the facts and the estimates."""
+    tables = {name: item.frame for name, item in _named(report).items()}
+    for item in report.items():
+        if isinstance(item, Facts):
+            tables[item.id] = item.frame
+    if isinstance(report.estimates, pl.DataFrame):
+        tables["estimates"] = report.estimates
+    else:
+        lines = [{"name": name, **e._asdict()} for name, e in report.estimates.items()]
+        tables["estimates"] = pl.DataFrame(lines, infer_schema_length=None)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, frame in tables.items():
+        paths.append(folder / f"{name}.csv")
+        with paths[-1].open("w", encoding="utf-8", newline="") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            writer.writerow(map(legible, frame.columns))
+            writer.writerows([_plain(value) for value in row] for row in frame.iter_rows())
+    return paths
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case str():
+            return legible(value)
+        case list() | tuple():
+            return "; ".join(str(_plain(part)) for part in value)
+        case dict():
+            return json.dumps(value, ensure_ascii=False)
+    return value
+
+
+def write_latex(report: Report, folder: Path) -> list[Path]:
+    """Each table and figure as a booktabs table."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, item in _named(report).items():
+        if item.kind != "strip":
+            paths.append(folder / f"{name}.tex")
+            paths[-1].write_text(latex_table(columns(item), item.title), encoding="utf-8")
+    return paths
+
+
+def latex_table(found: Sequence[Column], caption: str) -> str:
+    layout = "".join("r" if column.numeric else "l" for column in found)
+    rows = [
+        [column.head for column in found],
+        *zip(*(column.cells for column in found), strict=True),
+    ]
+    lines = [" & ".join(cell(c).translate(LATEX) for c in row) + r" \\" for row in rows]
+    head, *body = lines
+    return "\n".join((
+        r"\begin{table}", rf"\caption{{{cell(caption).translate(LATEX)}}}",
+        rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
+        r"\end{tabular}", r"\end{table}", "",
+    ))  # fmt: skip
+
+
+def write_svg(report: Report, folder: Path) -> list[Path]:
+    kinds = ("intervals", "bars", "lines", "histogram", "heat", "strip")
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, item in _named(report, kinds).items():
+        paths.append(folder / f"{name}.svg")
+        paths[-1].write_text(standalone(svg(item)), encoding="utf-8")
+    return paths
+
+
+def as_markdown(report: Report) -> str:
+    """The report with its tables and the numbers of its figures; of the facts, how many there are."""
+    lines = [f"# {_escaped(text(report.title))}", "", " ".join(map(text, report.summary)), ""]
+    for heading, sentences in report.warnings:
+        lines += [f"> **{heading}.** {' '.join(map(text, sentences))}", ""]
+    for item in report.lead:
+        lines += markdown_table(item)
+    for section in report.sections:
+        lines += [f"## {section.title}", ""]
+        for item in section.items:
+            if isinstance(item, Facts):
+                counts = ((label, sum(o in of for o in item.outcome)) for label, of in item.filters)
+                lines += [", ".join(f"{label} {n:,}" for label, n in counts if n), ""]
+            elif isinstance(item, Exhibit):
+                lines += markdown_table(item)
+            else:
+                lines += [text(item), ""]
+    return "\n".join(lines)
+
+
+def markdown_table(item: Exhibit) -> list[str]:
+    found = columns(item)
+    rows = [[column.head for column in found], ["---:" if c.numeric else "---" for c in found]]
+    rows += map(list, zip(*(column.cells for column in found), strict=True))
+    table = ["| " + " | ".join(_escaped(cell(c)) for c in row) + " |" for row in rows]
+    return [f"**{_escaped(cell(item.title))}** {_escaped(item.note)}".strip(), "", *table, ""]
+
+
+def _escaped(words: str) -> str:
+    return re.sub(r"([|*_<>\[\]`])", r"\\\1", words)

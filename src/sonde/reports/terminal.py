@@ -1,0 +1,158 @@
+"""A report in a terminal: the same sections in the same order, in columns of text.
+
+Nothing is read as markup, and control characters of texts are shown escaped.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.text import Text
+
+from sonde.evaluation.layout import Exhibit
+from sonde.reports.cells import Column, cell, columns, legible, number, rich_table
+from sonde.reports.model import Facts, Item, Report
+from sonde.reports.sentences import Line, text
+
+ROWS, FACTS, BAR = 60, 10, 20  # rows of a table, facts, and the width of the longest bar
+BRIEF = ("prompts", "answers", "facts")  # sections of a run that a brief report has
+
+
+def show(report: Report, console: Console, *, brief: bool = False) -> None:
+    """Print a report; a brief one fits on few screens and names what it leaves out."""
+    if report.kicker:
+        console.print(Text(legible(report.kicker), "dim"))
+    console.print(Text(text(report.title), "bold"))
+    if report.summary:
+        console.print()
+        console.print(_paragraph(report.summary))
+    for heading, lines in report.warnings:
+        console.print(
+            Panel(
+                _paragraph(lines),
+                title=Text(heading, "bold"),
+                title_align="left",
+                border_style="yellow",
+            )
+        )
+    for item in report.lead:
+        _print(item, console)
+    left = []
+    for section in report.sections:
+        if section.folded or (brief and section.id not in BRIEF and report.lead):
+            left.append(section.title)
+            continue
+        console.print()
+        console.print(Text(section.title, "bold underline"))
+        for item in section.items:
+            _print(item, console)
+    if left:
+        console.print(Text(f"\nNot shown: {'; '.join(left)}.", "dim"))
+
+
+def as_text(report: Report, width: int = 80, *, brief: bool = False) -> str:
+    """The report without colors."""
+    console = Console(width=width, color_system=None, markup=False, highlight=False, emoji=False)
+    with console.capture() as captured:
+        show(report, console, brief=brief)
+    return "\n".join(line.rstrip() for line in captured.get().splitlines()) + "\n"
+
+
+def _paragraph(lines: Sequence[Line]) -> Text:
+    return Text(" ".join(map(text, lines)).replace("\u00a0", " "))
+
+
+def _print(item: Item, console: Console) -> None:
+    for part in _parts(item, console.width):
+        console.print(part)
+
+
+def _parts(item: Item, width: int) -> Iterator[RenderableType]:
+    if isinstance(item, Facts):
+        yield from _facts(item, width)
+        return
+    if not isinstance(item, Exhibit):
+        yield _paragraph([item])
+        return
+    yield Text()
+    yield Text(legible(item.title), "bold")
+    if item.kind == "strip":
+        yield from _strips(item)
+    else:
+        found, dropped = _fitting(_columns(item), width)
+        rows = len(found[0].cells) if found else 0
+        yield rich_table([column._replace(cells=column.cells[:ROWS]) for column in found])
+        if rows > ROWS:
+            yield Text(f"{rows - ROWS:,} more rows in the HTML report", "dim")
+        if dropped:
+            yield Text(f"In the HTML report also: {', '.join(dropped)}", "dim")
+    if item.note:
+        yield Text(legible(item.note), "dim")
+
+
+def _columns(item: Exhibit) -> list[Column]:
+    """The columns of an item; bars and histograms are drawn with blocks."""
+    found = columns(item)
+    name = {"bars": "x", "histogram": "y"}.get(item.kind)
+    if name is None or "color" in item.frame.columns and item.frame["color"].n_unique() > 2:
+        return found
+    first = item.frame
+    if "color" in first.columns:
+        first = first.unique("label" if name == "x" else "x", keep="first", maintain_order=True)
+    longest = first[name].max() or 1
+    drawn = ["█" * round(BAR * (value or 0) / longest) for value in first[name]]
+    return [found[0], Column("", drawn), *found[1:]]
+
+
+def _fitting(found: list[Column], width: int) -> tuple[list[Column], list[str]]:
+    """The first columns that fit next to each other, and the names of the others."""
+    room, kept = width, []
+    for column in found:
+        longest = max(map(len, (column.head, *column.cells)), default=0) + 2
+        room -= longest if column.numeric else min(longest, 14)
+        if room < -2 and len(kept) > 1:
+            break
+        kept.append(column)
+    return kept, [column.head for column in found[len(kept) :]]
+
+
+def _strips(item: Exhibit) -> Iterator[Text]:
+    """Each token with its weight in brackets."""
+    unit = item.units.get("color", "number")
+    for (title,), tokens in item.frame.partition_by("y", as_dict=True, maintain_order=True).items():
+        yield Text(cell(title), "bold")
+        line = Text()
+        for token, weight in tokens.select("label", "color").iter_rows():
+            line.append(cell(token))
+            if weight:
+                line.append(f"[{number(weight, unit)}]", "blue" if weight > 0 else "red")
+        yield line
+
+
+def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
+    """The first facts that a page shows, and how many there are of each kind."""
+    wanted = item.filters[item.start][1]
+    rows = [row for row, outcome in enumerate(item.outcome) if outcome in wanted]
+    part = item.frame[rows[:FACTS]]
+    found = []
+    for name in item.shown:
+        unit, values = item.units.get(name, ""), part[name].to_list()
+        if unit == "answer":
+            shares = part[f"{name}.share" if f"{name}.share" in part.columns else "share"]
+            marks = {None: "–", 0.0: "✗", 1.0: "✓"}
+            cells = [f"{marks.get(s, '~')} {cell(v)}" for s, v in zip(shares, values, strict=True)]
+        elif unit == "share":
+            cells = [
+                "–" if v is None or v[0] is None else f"{v[0]:.0f} of {v[1]:.0f}" for v in values
+            ]
+        else:
+            cells = [cell(value, unit) for value in values]
+        found.append(Column(name, cells, part[name].dtype.is_numeric()))
+    found, _ = _fitting(found, width)
+    yield rich_table(found)
+    counts = ((label, sum(o in of for o in item.outcome)) for label, of in item.filters)
+    listed = ", ".join(f"{label} {n:,}" for label, n in counts if n)
+    yield Text(
+        f"{part.height} of {len(rows):,} facts; {listed}. One in depth: {item.command}", "dim"
+    )
