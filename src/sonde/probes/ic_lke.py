@@ -5,7 +5,7 @@ are the methods that they are compared with: templates with the answer last, lis
 written as such templates, and greedy text after either.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, Self, cast
@@ -47,6 +47,7 @@ OPTIONS_HELP = "the most options of a fact: its own object and wrong ones of the
 SEEDS_HELP = "how often to draw the examples"
 LEVELS_HELP = "Accuracy@K is reported for these K, the least probability of the chosen option"
 
+Offer = tuple[pl.DataFrame, list[Draw], list[Line]]
 Context = Literal["examples", "template", "template-examples", "generate"]
 
 
@@ -127,35 +128,23 @@ class IcLke(Probe):
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """The list of facts, then the templates from which those of other contexts are chosen."""
-        text = list_layout(*self.pairs[0], relation.language).template
-        listed = Template(id=LISTED, text=text, group=LISTED, source=cast(Source, LISTED))
+        listed = as_template(list_layout(*self.pairs[0], relation.language))
         return (listed, *(relation.templates if {*self.contexts} - {"examples"} else ()))
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        """With n_options, n_examples, dropped_wrong and baseline."""
         offers = [self._offer(data, relation.id)[0] for relation in data.asked_relations()]
-        offer, facts = pl.concat(offers), fact_table(data)
-        columns = ["n_options", "n_examples", "dropped_wrong", "baseline", "excluded"]
-        if self.names == "all":
-            # a name that another fact has for the same object is correct, too
-            names = zip(offer["gold_spellings"], facts["gold_names"], strict=True)
-            gold = [[own.to_list(), *objects.to_list()[1:]] for own, objects in names]
-            facts, columns = facts.with_columns(gold_names=pl.Series(gold)), [*columns, "options"]
-        return facts.with_columns(offer[columns])
+        facts, offer = with_offers(data, offers), pl.concat(offers)
+        if self.names == "usual":
+            return facts
+        # a name that another fact has for the same object is correct, too
+        names = zip(offer["gold_spellings"], facts["gold_names"], strict=True)
+        gold = [[own.to_list(), *objects.to_list()[1:]] for own, objects in names]
+        return facts.with_columns(offer["options"], gold_names=pl.Series(gold))
 
-    def _offer(self, data: Dataset, relation: str) -> tuple[pl.DataFrame, list[Draw], list[Line]]:
-        """The options of a relation's facts, and its examples: a draw for each seed, and lines."""
-        first, n = data.selection.seed, max(self.sizes)
-        draws, lines = example_draws(data, relation, range(first, first + self.seeds))
-        offer = offer_options(data, relation, self.max_options, aliases=self.names == "all")
-        names = data.asked_frame(relation)["subject_names"].to_list()
-        counts = [len(draws[0].take(n, {(relation, name) for name in row})) for row in names]
-        offer = offer.with_columns(n_examples=pl.Series(counts, dtype=pl.UInt32))
-        reason = (
-            when(col("n_options") < 2).then(lit(ONE_OPTION))
-            .when(col("n_examples") == 0).then(lit(NO_EXAMPLE))
-        )  # fmt: skip
-        return offer.with_columns(excluded=reason), draws, lines
+    def _offer(self, data: Dataset, relation: str) -> Offer:
+        return offer_facts(
+            data, relation, max(self.sizes), self.max_options, self.seeds, self.names == "all"
+        )
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation and context by context, so that equal beginnings meet."""
@@ -182,17 +171,7 @@ class IcLke(Probe):
                         yield PromptBatch(frame=frame, request=request)
                     else:
                         yield PromptBatch(frame=frame, request=Score(), options=list(sets))
-        if None not in reasons and ONE_OPTION in reasons:
-            raise DataError(
-                f"dataset {data.name!r}: no fact has two options, its object and a wrong one; use "
-                "data with more objects, such as T-REx-MC ('sonde data build trex-mc'), or name "
-                "wrong options in the facts ('wrong')"
-            )
-        if None not in reasons:
-            raise DataError(
-                f"dataset {data.name!r} has no fact to show as an example; a relation needs two "
-                "facts at least: add some, or name other relations"
-            )
+        check_offers(data, reasons)
 
     def _prompts(
         self,
@@ -249,6 +228,52 @@ class IcLke(Probe):
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         return correct(answer, names, language_of(self.language, language))
+
+
+def offer_facts(
+    data: Dataset, relation: str, n: int, max_options: int, seeds: int = 1, aliases: bool = False
+) -> Offer:
+    """The facts of a relation as from `offer_options`, with n_examples and excluded; and its
+    examples: a draw for each seed, and all as lines."""
+    first = data.selection.seed
+    draws, lines = example_draws(data, relation, range(first, first + seeds))
+    offer = offer_options(data, relation, max_options, aliases=aliases)
+    names = data.asked_frame(relation)["subject_names"].to_list()
+    counts = [len(draws[0].take(n, {(relation, name) for name in row})) for row in names]
+    offer = offer.with_columns(n_examples=pl.Series(counts, dtype=pl.UInt32))
+    reason = (
+        when(col("n_options") < 2).then(lit(ONE_OPTION))
+        .when(col("n_examples") == 0).then(lit(NO_EXAMPLE))
+    )  # fmt: skip
+    return offer.with_columns(excluded=reason), draws, lines
+
+
+def with_offers(data: Dataset, offers: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """The table of facts with n_options, n_examples, dropped_wrong and baseline."""
+    columns = ("n_options", "n_examples", "dropped_wrong", "baseline", "excluded")
+    return fact_table(data).with_columns(pl.concat(offers).select(columns))
+
+
+def check_offers(data: Dataset, reasons: Collection[str | None]) -> None:
+    """Raise DataError if every fact is excluded, for these reasons."""
+    if None in reasons:
+        return
+    if ONE_OPTION in reasons:
+        raise DataError(
+            f"dataset {data.name!r}: no fact has two options, its object and a wrong one; use data "
+            "with more objects, such as T-REx-MC ('sonde data build trex-mc'), or name wrong "
+            "options in the facts ('wrong')"
+        )
+    raise DataError(
+        f"dataset {data.name!r} has no fact to show as an example; a relation needs two facts at "
+        "least: add some, or name other relations"
+    )
+
+
+def as_template(layout: ListLayout) -> Template:
+    """How a fact is written after examples, as a template of a source of its own."""
+    source = cast(Source, LISTED)
+    return Template(id=LISTED, text=layout.template, group=LISTED, source=source)
 
 
 def choice_metrics(levels: Sequence[float]) -> Sequence[m.Metric]:
