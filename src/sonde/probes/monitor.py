@@ -85,9 +85,17 @@ DISTANCES = (
 )
 
 
+def even_prompts(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """Every prompt of a relation weighs the same, however few facts have so many wrong cues."""
+    n_facts, n_prompts = (col(n).n_unique().over("relation") for n in ("fact_no", "prompt_no"))
+    n = pl.len().over("relation", "prompt_no")
+    return rows.with_columns(weighted=col("correct") * n_facts / (n * n_prompts))
+
+
 def over_prompts(id: str, where: pl.Expr) -> Iterator[Metric]:
     """Accuracy over the prompts of each relation: mean, base question, best, worst and spread."""
-    yield m.accuracy(f"{id}.avg", where=where, label="accuracy over prompts")
+    weighted = {"num": col("weighted").sum(), "view": even_prompts}
+    yield m.accuracy(f"{id}.avg", where=where, label="accuracy over prompts", **weighted)
     base = where & UNCUED & BASE
     yield Metric(f"{id}.base", num=CORRECT, where=base, label="base question")
     for name, label, stat in (
@@ -219,7 +227,8 @@ class Monitor(Probe):
             return judge_text(answers, facts, self.accepts, cleaned, abstaining(self.abstaining))
         tokens = pl.Series(to_arrow(answers.result.logprobs.values))  # of the only option
         probs = tokens.cast(pl.List(pl.Float64)).list.eval(pl.element().exp())
-        return answers.frame.with_columns(token_probs=probs, answer_mode=lit("score"))
+        frame = answers.frame.drop("options_id", strict=False)
+        return frame.with_columns(token_probs=probs, answer_mode=lit("score"))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Distances from the anchor, and which facts have a valid one."""
@@ -286,7 +295,7 @@ class Monitor(Probe):
                 for metric in over_prompts(f"{part}.{group}", where & GROUPS[group])
             ),
             m.accuracy("accuracy.uncued", where=uncued, label="accuracy without cues"),
-            *(replace(metric, where=uncued) for metric in m.ABSTENTION),
+            *(replace(metric, where=metric.where & UNCUED) for metric in m.ABSTENTION),
         )
 
     @property
