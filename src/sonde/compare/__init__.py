@@ -1,0 +1,1 @@
+"""Compare finished runs on what they share: `compare(RUN, RUN)`."""

@@ -1,0 +1,209 @@
+"""Several conditions: who leads, what they share, how alike they are. Tasks are never pooled."""
+
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement, product
+
+import numpy as np
+import polars as pl
+from polars import col
+
+from sonde.compare.conditions import Aligned
+from sonde.compare.pairwise import CORRECT, KNOWN, fact_values
+from sonde.evaluation.estimate import Metric, draws
+from sonde.evaluation.stats import (
+    LEVEL,
+    Floats,
+    generator,
+    kendall_tau_b,
+    max_t,
+    pearson,
+    resampled_sums,
+    wilson,
+)
+
+MATRIX = {"row": pl.String, "column": pl.String, "value": pl.Float64, "low": pl.Float64,
+          "high": pl.Float64, "n": pl.UInt32}  # fmt: skip
+FEWEST = 3  # relations that a correlation needs: through two points there is always a line
+
+
+def tasks(aligned: Aligned) -> dict[str, list[str]]:
+    """The names of the conditions of each task, such as "fill"."""
+    by_task: dict[str, list[str]] = {}
+    for name, condition in aligned.conditions.items():
+        by_task.setdefault(condition.task, []).append(name)
+    return by_task
+
+
+def leaderboard(
+    aligned: Aligned, metric: Metric, over: str = "facts", seed: int = 0
+) -> pl.DataFrame:
+    """Conditions in order, and how far each is behind the best; intervals hold together (max-t).
+
+    Columns: run, value, low, high, behind, behind_low, behind_high, p.
+    """
+    drawn = {n: draws(c.results, metric, over, seed) for n, c in aligned.conditions.items()}
+    drawn = {n: d for n, d in drawn.items() if not np.isnan(d[0])}
+    sign = -1.0 if metric.better == "lower" else 1.0
+    order = sorted(drawn, key=lambda n: -sign * drawn[n][0])
+    if not order:
+        return pl.DataFrame()
+    table = np.stack([drawn[n] for n in order], axis=-1)
+    low, high = np.quantile(table[1:], (LEVEL / 2, 1 - LEVEL / 2), axis=0)
+    gaps = table - table[:, :1]
+    reach, p = max_t(gaps) if len(order) > 1 else (np.zeros(1), np.ones(1))
+    first = np.arange(len(order)) == 0
+    ends = (gaps[0] - reach, gaps[0] + reach, p)
+    behind, above, p = (np.where(first, np.nan, x) for x in ends)
+    return pl.DataFrame(
+        {
+            "run": order,
+            "value": table[0],
+            "low": low,
+            "high": high,
+            "behind": gaps[0],
+            "behind_low": behind,
+            "behind_high": above,
+            "p": p,
+        }  # fmt: skip
+    ).fill_nan(None)
+
+
+def _cells(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
+    """What each condition knows: a row per fact and template, a Boolean column per condition.
+
+    Without shared prompts, a row per fact: known if most of its prompts are correct.
+    """
+    key = ["fact_no", "template"] if aligned.same_prompts else ["fact_no"]
+    table: pl.DataFrame | None = None
+    for name in names:
+        rows = aligned.conditions[name].results.table([*key, "correct"])
+        share = col("correct").any() if aligned.same_prompts else col("correct").mean() > KNOWN
+        cells = rows.group_by(key).agg(share.alias(name)).collect()
+        table = cells if table is None else table.join(cells, on=key)
+    assert table is not None
+    relation = aligned.facts["relation"].gather(table["fact_no"]).to_physical()
+    cluster = aligned.facts["cluster"].gather(table["fact_no"])
+    return table.with_columns(_relation=relation, _cluster=cluster).sort("fact_no")
+
+
+def sharing(aligned: Aligned, names: Sequence[str], seed: int = 0) -> dict[str, pl.DataFrame]:
+    """Two matrices: "sharing", the share of what the row knows that the column knows too, and
+    "subsumption", η: the same per relation, averaged over the relations where the row knows any.
+    """
+    cells, width = _cells(aligned, names), len(names)
+    known = cells.select(names).to_numpy().astype(float)
+    relations = cells["_relation"].to_numpy()
+    categories = aligned.facts["relation"].cat.get_categories()
+    pooled, sums, measured = 0.0, 0.0, 0.0
+    for relation in np.unique(relations).tolist():
+        rows = relations == relation
+        counts = (known[rows][:, :, None] * known[rows][:, None, :]).reshape(-1, width * width)
+        _, index = np.unique(cells["_cluster"].to_numpy()[rows], return_inverse=True)
+        clusters = np.zeros((index.max() + 1, width * width))
+        np.add.at(clusters, index, counts)
+        stream = generator(seed, f"sharing:{categories[relation]}")
+        drawn = np.vstack([clusters.sum(axis=0), resampled_sums(clusters, stream)])
+        drawn = drawn.reshape(-1, width, width)
+        whole = drawn.diagonal(axis1=1, axis2=2)[:, :, None]
+        share = np.divide(drawn, whole, out=np.zeros_like(drawn), where=whole > 0)
+        pooled, sums, measured = pooled + drawn, sums + share, measured + (whole > 0)
+    whole = pooled.diagonal(axis1=1, axis2=2)[:, :, None]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rates, means = pooled / whole, sums / measured
+    n = {"sharing": whole[0, :, 0], "subsumption": measured[0, :, 0]}
+    return {
+        what: _matrix(names, values, n[what])
+        for what, values in (("sharing", rates), ("subsumption", means))
+    }
+
+
+def _matrix(names: Sequence[str], values: Floats, n: Floats) -> pl.DataFrame:
+    lines = []
+    for i, j in product(range(len(names)), repeat=2):
+        column = values[:, i, j]
+        if not np.isnan(column[0]):
+            low, high = (
+                (None, None) if i == j else np.nanquantile(column[1:], (LEVEL / 2, 1 - LEVEL / 2))
+            )
+            if i != j and high - low <= 1e-12 and 0 <= column[0] <= 1:
+                low, high = wilson(column[0] * n[i], n[i])
+            lines.append((names[i], names[j], float(column[0]), low, high, int(n[i])))
+    return pl.DataFrame(lines, MATRIX, orient="row")
+
+
+def known_in_one(aligned: Aligned, names: Sequence[str]) -> tuple[float, int]:
+    """Of what any of the conditions knows, the share that exactly one does, and how much that is."""
+    known = _cells(aligned, names).select(names).to_numpy().sum(axis=1)
+    total = int((known > 0).sum())
+    return (float((known == 1).sum()) / total if total else float("nan")), total
+
+
+def relation_values(
+    aligned: Aligned, names: Sequence[str], metric: Metric = CORRECT
+) -> pl.DataFrame:
+    """The metric of each condition in each relation: relation, then a column per condition."""
+    table = pl.DataFrame({"relation": aligned.facts["relation"].cat.get_categories()})
+    for name in names:
+        values = fact_values(aligned.conditions[name].results, metric).rows
+        values = values.group_by(col("relation").cast(pl.String)).agg(
+            (col("num").sum() / col("den").sum()).alias(name)
+        )
+        table = table.join(values, on="relation", how="left", maintain_order="left")
+    return table
+
+
+def correlation(aligned: Aligned, names: Sequence[str], metric: Metric = CORRECT) -> pl.DataFrame:
+    """Pearson's r between the conditions' accuracies over relations; needs three relations."""
+    values = relation_values(aligned, names, metric)
+    lines = []
+    for a, b in combinations_with_replacement(names, 2):
+        both = values.select(x=a, y=b).drop_nulls().to_numpy()
+        if len(both) >= FEWEST and (both.std(axis=0) > 1e-12).all():
+            r, _ = pearson(both[:, 0], both[:, 1]) or (None, None)
+            lines += [(x, y, r, None, None, len(both)) for x, y in {(a, b), (b, a)}]
+    return pl.DataFrame(lines, MATRIX, orient="row")
+
+
+def rank_agreement(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
+    """Kendall's τ-b between the conditions' template accuracies, averaged over relations."""
+    tables = {}
+    for name in names:
+        rows = aligned.conditions[name].results.table(["relation", "template", "correct"])
+        tables[name] = rows.group_by("relation", "template").agg(col("correct").mean()).collect()
+    lines = []
+    for a, b in combinations_with_replacement(names, 2):
+        both = tables[a].join(tables[b], on=("relation", "template"))
+        values = []
+        for part in both.partition_by("relation"):
+            tau = kendall_tau_b(part["correct"].to_numpy(), part["correct_right"].to_numpy())
+            if tau is not None:
+                values.append(tau)
+        if values:
+            mean = float(np.mean(values))
+            lines += [(x, y, mean, None, None, len(values)) for x, y in {(a, b), (b, a)}]
+    return pl.DataFrame(lines, MATRIX, orient="row")
+
+
+def group_means(matrix: pl.DataFrame, groups: Mapping[str, str]) -> pl.DataFrame:
+    """The mean of a matrix over pairs of different conditions, by their two groups."""
+    pairs = matrix.filter(col("row") != col("column")).with_columns(
+        col("row", "column").replace_strict(groups, return_dtype=pl.String)
+    )
+    means = pairs.group_by("row", "column", maintain_order=True).agg(
+        col("value").mean(), low=pl.lit(None, pl.Float64), high=pl.lit(None, pl.Float64), n=pl.len()
+    )
+    return means.select(MATRIX)
+
+
+def over_conditions(
+    aligned: Aligned, x: Metric, y: Metric, names: Sequence[str], seed: int = 0
+) -> tuple[float, float, int] | None:
+    """Pearson's r of two metrics over conditions with p and n; None below three of them."""
+    values = []
+    for name in names:
+        pair = [draws(aligned.conditions[name].results, m, "relations", seed)[0] for m in (x, y)]
+        if not np.isnan(pair).any():
+            values.append(pair)
+    both = np.array(values)
+    found = pearson(both[:, 0], both[:, 1]) if len(both) else None
+    return None if found is None else (*found, len(both))
