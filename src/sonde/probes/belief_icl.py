@@ -5,23 +5,24 @@ text up to the end of the line; for some pairs answers are sampled, too, for the
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
 from polars import col, lit, when
 
-from sonde.answers import Answers, Completions, Samples
+from sonde.answers import Answers, Completions, Ragged, Samples, to_arrow
 from sonde.core.components import setting
 from sonde.core.errors import DataError
-from sonde.core.facts import Dataset, Relation, Template
+from sonde.core.facts import LAMA, Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
-from sonde.evaluation.layout import Layout
-from sonde.evaluation.tables import fact_table
+from sonde.evaluation.judge import judge_text
+from sonde.evaluation.layout import Exhibit, Layout
+from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, Probe, first_met
 from sonde.prompting.abstaining import ALL, abstaining, check_abstaining
 from sonde.prompting.abstaining import HELP as ABSTAINING_HELP
@@ -45,10 +46,11 @@ from sonde.prompting.languages import (
 from sonde.prompting.matching import (
     LANGUAGE_HELP,
     OWN,
+    alike,
     check_language,
+    correct,
     language_of,
     normal,
-    within,
     word_count,
 )
 from sonde.prompting.templates import pair_names
@@ -56,6 +58,12 @@ from sonde.prompts import Generate, PromptBatch, Sample
 
 BATCH = 1024  # pairs that are prompted template by template, so that equal beginnings meet
 
+PROMPT = ("fact_no", "template_no", "alias_no")
+LONGEST = 5  # tokens of answers whose overconfidence is told apart by length, as in the paper
+# LAMA's own prompt of a fact, on the facts of LAMA-UHN
+LAMA_PROMPT = (
+    (col("template_no") == 1) & (col("origin") == LAMA) & (col("alias_no") == 0) & ~col("guessable")
+)
 SAMPLED = dict.fromkeys(("fact", "template", "subject"), pl.String)
 
 
@@ -178,7 +186,9 @@ class BeliefIcl(Probe):
                 for template in templates:
                     frame = few_shot.prompts(relation, template, subjects.explode("subject"))
                     yield PromptBatch(frame=frame, request=greedy)
-                    again = frame.join(prompts, on=list(SAMPLED), how="semi", maintain_order="left")
+                    again = frame.join(
+                        prompts, on=tuple(SAMPLED), how="semi", maintain_order="left"
+                    )
                     if len(again):
                         yield PromptBatch(frame=again, request=sample)
 
@@ -192,3 +202,165 @@ class BeliefIcl(Probe):
         """The template and the alias of a pair whose answers are sampled."""
         prompts = product((template.id for template in templates), aliases)
         return min(prompts, key=lambda p: draw_key(seed, f"samples:{fact}:{p[0]}:{p[1]}"))
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        facts = fact_table(data, "pair")
+        flat = col("gold_names").list.eval(pl.element().explode())
+        rows = facts.select("majority", flat, "language").iter_rows()
+        silent = [
+            relation.id for relation in data.asked_relations() if not self.templates(relation)
+        ]
+        reason = when(col("relation").is_in(silent)).then(lit("no template of these settings"))
+        return facts.with_columns(
+            majority_correct=pl.Series([self.accepts(*row) for row in rows], dtype=pl.Boolean),
+            excluded=reason.otherwise("excluded"),
+        )
+
+    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
+        """Whether the lemmas of a name follow each other in the answer."""
+        return correct(answer, names, language_of(self.language, language))
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        """Answers as their lemmas. Samples have rows of their own until `combine`."""
+        own = dict(facts.select(col("relation").cast(pl.String), "language").iter_rows())
+        languages = {id: language_of(self.language, language) for id, language in own.items()}
+        result = answers.result
+        if isinstance(result, Samples):
+            texts = zip(answers.frame["relation"], to_arrow(result.texts).to_pylist(), strict=True)
+            lemmas = [[normal(text, languages[id]) for text in drawn] for id, drawn in texts]
+            return answers.frame.with_columns(
+                samples=pl.Series(lemmas, dtype=pl.List(pl.String)),
+                counts=pl.Series(to_arrow(result.counts)),
+                answer_mode=lit("sample"),
+            )
+        assert isinstance(result, Completions)
+        # the examples end with a full stop: one that closes an answer is none of its tokens
+        tokens, text = result.token_logprobs, pl.Series(result.text).cast(pl.String)
+        closed = text.str.strip_chars_end().str.contains("[.。]$").to_numpy() & (tokens.counts > 1)
+        kept = np.ones(len(tokens.values), dtype=np.bool_)
+        kept[tokens.offsets[1:][closed] - 1] = False
+        result = replace(
+            result, token_logprobs=Ragged.of(tokens.counts - closed, tokens.values[kept])
+        )
+        rows = judge_text(
+            replace(answers, result=result), facts, self.accepts, str, abstaining(self.abstaining)
+        )
+        told = [(text, languages[id]) for text, id in rows["answer", "relation"].rows()]
+        return rows.with_columns(
+            text=col("answer").str.strip_chars(),
+            answer=pl.Series([normal(*each) for each in told], dtype=pl.String),
+            n_words=pl.Series([word_count(*each) for each in told], dtype=pl.UInt16),
+        )
+
+    def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+        """The confidence of an answer: the share of the prompt's samples that match it."""
+        drawn, rows = (rows.filter(col("answer_mode") == each) for each in ("sample", "generate"))
+        if drawn.is_empty():
+            return rows
+        samples = drawn.select(*PROMPT, "samples", "counts").explode("samples", "counts")
+        samples = samples.join(rows.select(*PROMPT, "answer"), on=PROMPT)
+        matching = pl.Series([alike(*pair) for pair in samples["answer", "samples"].rows()])
+        share = col("counts").filter("matching").sum() / col("counts").sum()
+        shares = samples.with_columns(matching=matching).group_by(PROMPT).agg(confidence=share)
+        rows = rows.drop("samples", "counts")
+        return rows.join(shares, on=PROMPT, how="left", maintain_order="left")
+
+    @property
+    def metrics(self) -> Sequence[m.Metric | m.Special]:
+        short = col("n_tokens").is_between(1, LONGEST)
+        lengths = {str(n): col("n_tokens") == n for n in range(1, LONGEST + 1)}
+        gap = (col("sequence_prob") - m.CORRECT).sum()
+        counted = col("n_words").is_not_null()
+        prompts: dict[str, Any] = {"den": pl.len(), "counts": "prompts"}
+        return (
+            m.accuracy("acc_at_1", label="Acc@1"),
+            *m.TEMPLATE_ACCURACY,
+            m.consistency(view=m.agreement(matches=alike)),
+            m.OVERCONFIDENCE,
+            m.ECE,
+            *m.COVERAGE,
+            m.accuracy("single_prompt.acc_at_1", where=LAMA_PROMPT, baseline=None, label="LU"),
+            *m.only_aliases(alike),
+            *m.only_templates(alike),
+            m.drivers_gap(alike),
+            *m.paraphrase_groups(alike),
+            s.fluctuation("relation", self.fluctuation_draws),
+            s.fluctuation("pair", self.fluctuation_draws),
+            s.manual_rank(),
+            m.Metric(
+                "one_word_rate",
+                num=(col("n_words") == 1).sum(),
+                where=counted,
+                label="one-word rate",
+                help="share of answers of exactly one word",
+                **prompts,
+            ),
+            *(
+                m.Metric(
+                    f"overconfidence.tokens.{length}",
+                    num=gap,
+                    where=where,
+                    unit="points",
+                    better="zero",
+                    label=f"overconfidence, {length} tokens",
+                    help="mean probability of answers of so many tokens minus their accuracy",
+                    **prompts,
+                )
+                for length, where in (lengths | {f"1-{LONGEST}": short}).items()
+            ),
+            m.Metric(
+                f"within_{LONGEST}_tokens",
+                num=short.sum(),
+                better="",
+                label=f"1 to {LONGEST} tokens",
+                help="share of answers of so many tokens",
+                **prompts,
+            ),
+            s.template_overconfidence(self.min_prompts, "sequence_prob", lengths["1"]),
+            *m.ABSTENTION,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        few = "" if self.context == "zero-shot" else f"{self.shots}-"
+        drawn = (
+            f"Confidence is the share of {self.samples} samples (whole vocabulary, temperature 1) "
+            "that match the answer, for one prompt of each pair."
+        )
+        return Layout(
+            title=f"{self.style} {few}{self.context}",
+            headlines=(
+                "acc_at_1",
+                f"fluctuation.{self.fluctuation}.range",
+                "consistency",
+                "overconfidence",
+                "coverage.oracle",
+                "one_word_rate",
+            ),
+            over="facts",
+            browse=("relation", "subject", "gold", "text", "correct", "confidence"),
+            notes=(
+                "Answers are compared by their lemmas: correct if those of a correct name follow "
+                "each other in the answer, consistent if one answer contains the other.",
+                drawn if self.samples else "Without samples there is no confidence.",
+            ),
+            extra=exhibits,
+        )
+
+
+def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+    """Overconfidence by the number of generated tokens."""
+    lengths = estimates.filter(
+        col("metric").str.contains(r"^overconfidence\.tokens\.\d+$"),
+        col("group_by").list.len() == 0,
+        over="facts",
+    )
+    yield Exhibit(
+        "overconfidence-by-length",
+        "Overconfidence by number of generated tokens",
+        lengths.select("low", "high", "n", y="value", x=col("metric").str.tail(1).cast(pl.Int64)),
+        {"x": "count", "y": "points"},
+        "lines",
+        x_label="tokens of the answer",
+        y_label="mean probability of the answer minus accuracy",
+    )
