@@ -86,8 +86,8 @@ ROWS: Mapping[str, Any] = {
     "n_words": pl.UInt16,
     "sequence_prob": pl.Float32,
     "options_id": pl.UInt32,  # a hash of the set of options
-    "helped": pl.UInt8,  # added names of objects that are more likely than the usual one
-    "compared": pl.UInt8,  # of these
+    "helped": pl.UInt32,  # added names of objects that are more likely than the usual one
+    "compared": pl.UInt32,  # of these
     "set_precision": pl.Float32,
     "set_recall": pl.Float32,
     "set_f1": pl.Float32,
@@ -331,9 +331,8 @@ class Results:
         A row's column wins over one of the fact. A column that this probe lacks is null.
         """
         rows, place = self.rows, None
-        named = list(dict.fromkeys(columns)) or list(
-            dict.fromkeys([*rows.columns, *self.facts.columns, *self.templates.columns])
-        )
+        every = (*rows.columns, *self.facts.columns, *self.templates.columns, *KNOWN)
+        named = list(dict.fromkeys(columns)) or list(dict.fromkeys(every))
         further = []
         for name in named:
             if name in rows.columns:
