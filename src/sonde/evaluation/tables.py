@@ -116,6 +116,7 @@ ESTIMATES: Mapping[str, Any] = {
 
 MERGED = 2**21  # options of batches that are judged together
 UNANSWERABLE = "no correct name can be answered"
+NO_TEMPLATE = "the relation has no template"
 
 
 def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.DataFrame:
@@ -531,6 +532,10 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
         lost = col("fact_no").is_in(prompted) & ~col("fact_no").is_in(left)
         reason = pl.when(lost).then(pl.lit(UNANSWERABLE)).otherwise("excluded")
         facts, rows = facts.with_columns(excluded=reason), scored
+    worded = col("relation").is_in(templates["relation"].unique().implode())
+    unworded = ~worded & ~col("fact_no").is_in(rows["fact_no"].unique().implode())
+    reason = pl.when(unworded).then(pl.lit(NO_TEMPLATE))
+    facts = facts.with_columns(excluded=pl.coalesce("excluded", reason))
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}

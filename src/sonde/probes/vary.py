@@ -175,7 +175,9 @@ class Vary(Probe):
         keys = answers.frame.select(self.added).with_row_index("place")
         for levels, rows in keys.group_by(self.added, maintain_order=True):
             probe = self.cells[levels[: len(self.vary)]]
-            judged = probe.judge(answers.select(rows["place"].to_numpy()), facts)
+            whole = rows.height == len(answers)
+            part = answers if whole else answers.select(rows["place"].to_numpy())
+            judged = probe.judge(part, facts)
             columns = {n: pl.lit(level) for n, level in zip(self.added, levels, strict=True)}
             tables = {"rows": judged} if isinstance(judged, pl.DataFrame) else judged
             for name, table in tables.items():

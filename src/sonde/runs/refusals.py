@@ -8,6 +8,7 @@ when it is asked what it would cost.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -25,6 +26,8 @@ from sonde.data.tables.columns import PAGE
 from sonde.registry import PROBES
 from sonde.runs.masks import choose_answer
 from sonde.runs.shards import asked
+
+log = logging.getLogger(__name__)
 
 WORDS: dict[Style, str] = {
     "statement": "The {} of [X] is [Y].",
@@ -76,6 +79,7 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
     """
     relations = dataset.asked_relations()
     if any(relation.templates for relation in relations):
+        _announce_unworded(probe, dataset)
         return
     chosen = replace(dataset.selection, relations=(relations[0].id,), limit=FEW)
     some = replace(dataset, selection=chosen)
@@ -84,6 +88,22 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
     for style in WORDS:
         if _asks(probe, _worded(some, style)):
             raise DataError(_told(probe, dataset, style))
+
+
+def _announce_unworded(probe: Probe, dataset: Dataset) -> None:
+    """Warn of relations that have no facts in the results for want of a template."""
+    missing = [r for r in dataset.asked_relations() if not r.templates]
+    for relation in missing[:1]:
+        chosen = replace(dataset.selection, relations=(relation.id,), limit=FEW)
+        if not _asks(probe, replace(dataset, selection=chosen)):
+            names = listed([r.id for r in missing], SHOWN)
+            log.warning(
+                "no template for %s, so probe %r excludes their facts; give one with --template "
+                "'%s=The … of [X] is [Y].'",
+                names,
+                probe.name,
+                relation.id,
+            )
 
 
 def _refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
