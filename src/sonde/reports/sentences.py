@@ -39,7 +39,7 @@ SENTENCES = {
     "request.fill": "Each prompt is a text with a masked gap. The model predicted one token.",
     "request.generate": "The model generated a text after each prompt; its answer is what it says "
     "before it stops.",
-    "request.chat": "Prompts were sent in the model's chat format{more:given}.",
+    "request.chat": "Prompts were sent in the model's chat format{system:system}.",
     "templates.some": "{shown:count} of {n:#template} shown.",
     "example": "A prompt and its top answers. Gold answer: {gold:quoted}.",
     # how good
@@ -79,16 +79,14 @@ SENTENCES = {
     "groups.tested": "{k:count} of {n:#group} differ significantly from the control after Holm's "
     "correction. The intervals shown are not corrected.",
     "groups.plain": "Intervals are not corrected for the number of groups.",
-    "trend": "Correlation with {name}: {e:interval}.",
-    "contrasts": "Difference from {reference:quoted}, paired by fact. Intervals are not corrected.",
+    "contrasts": "Difference from {references:either}, paired by fact. Intervals are not corrected.",
     "collapse.figure": "{k:count} of {n:#relation}{some:most_extreme}.",
     "calibrated": "With calibrated probabilities, 70 to 80% of the answers in the bin “70 to 80%” "
     "would be correct.",
     "counted": "Number of {unit}, {n:count} in all.",
     "confusion": "Number of prompts by gold answer (rows) and answer (columns).",
-    "facts.help": "Click a fact to see its prompts and top answers.",
-    "facts.sample": "A random sample of {k:count} of {n:#fact} is shown; every number counts all of "
-    "them. Any fact: {command:code}",
+    "facts.help": "Click a fact to see its prompts and top answers. A page of many facts has a random "
+    "sample; any fact: {command:code}",
     # method
     "method.fill": "Probabilities are those of the predicted token.",
     "method.score": "Probabilities are shares among the scored options. The rank is that of the best "
@@ -225,7 +223,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "dropped": dropped,
     "reasons": reasons_text,
     "worst": worst,
-    "given": lambda parts: f", with {' and '.join(parts)}" if parts else "",
+    "system": lambda words: f", with the system text “{words}”" if words else "",
     "options": lambda n: f"{n:,} options" if n else "options",
     "most_extreme": lambda n: f"; the {n} most extreme are shown" if n else "",
     "ranked": lambda rank: f", gold answer at rank {number(rank, 'count')}" if rank else "",

@@ -1,0 +1,328 @@
+"""The sections of a run's report: prompts, answers, facts, breakdowns, method."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+from polars import col
+
+from sonde.evaluation.layout import Exhibit
+from sonde.reports.cells import Estimate, interval, number
+from sonde.reports.collapse import COVERED, EXCESS
+from sonde.reports.depth import SHOWN, prompts_of, top_frame
+from sonde.reports.model import Facts, Item
+from sonde.reports.sentences import say
+from sonde.reports.view import USER, View, column_name, english, exhibit, side, to_estimate
+
+BARS, TEMPLATES, EXTRA = 10, 4, 4  # names, templates, further columns of the table of relations
+MATRIX = {"gold": 20, "answer": 10}  # rows and columns
+FEWEST = 5  # facts of a group of its own
+COUNTS = ("n", "correct", "gold")
+INTERVAL = ("label", "color", "x", "low", "high")
+
+
+def prompted(view: View) -> Iterator[Item]:
+    """How the model was prompted, with which templates, and one prompt with its top answers."""
+    options = view.facts["n_options"].max() if "n_options" in view.facts.columns else 0
+    for mode in view.modes:
+        yield say(f"request.{mode}", options=options)
+    chat = (view.run.manifest.model.get("chat") if view.run else None) or {}
+    if chat:
+        yield say("request.chat", system=chat.get("system", ""))
+    used = (
+        view.results.table(["relation", "text"]).drop_nulls().unique(maintain_order=True).collect()
+    )
+    used = used.select(col("relation").cast(pl.String).replace(view.labels), template="text")
+    if len(used) > 1:
+        shown = (
+            used.drop("relation")
+            if view.one_relation
+            else used.unique("relation", keep="first", maintain_order=True)
+        )
+        yield Exhibit("templates", "Templates", shown.head(TEMPLATES))
+        if len(used) > TEMPLATES:
+            yield say("templates.some", shown=min(TEMPLATES, len(shown)), n=len(used))
+    fact = int(view.results.rows["fact_no"][0])
+    for batch in view.answers():
+        if prompts := prompts_of(view.results, [batch], [fact], shown=SHOWN)[fact]:
+            words, (*_, top) = prompts[0]
+            note = english("example", gold=view.facts["gold"][fact] or "")
+            yield Exhibit("example", words, top_frame(top), {"probability": "bar"}, note=note)
+            return
+
+
+def answered(view: View) -> Iterator[Item]:
+    """Answers next to gold answers; over several relations, where answers collapse."""
+    if view.collapsed and not view.one_relation:
+        rows: list[tuple[Any, ...]] = []
+        for c in view.collapsed[:BARS]:
+            label = f"{c.label}: {', '.join(c.names)}"
+            text = f"{number(c.share, 'percent')}, gold {number(c.gold, 'percent')}"
+            rows += [(label, "answers", c.share, text), (label, "gold answers", c.gold, None)]
+        k = len({c.relation for c in view.collapsed})
+        note = english(
+            "collapse.figure", k=k, n=len(view.labels), some=BARS * (len(view.collapsed) > BARS)
+        )
+        title, heads = "Relations that one or two answers dominate", ("label", "color", "x", "text")
+        units = {"x": "percent", "color": "control"}
+        yield exhibit("collapsed", title, rows, heads, units=units, kind="bars", note=note)
+    elif not view.one_relation and (figures := list(confidence(view))):
+        yield from figures
+    else:
+        yield from distribution(view)
+
+
+def distribution(view: View) -> Iterator[Exhibit]:
+    """The most frequent answers and gold answers, of each task apart."""
+    counts = view.results.answer_distribution().with_columns(col(pl.Enum).cast(pl.String))
+    numbers = col(COUNTS)
+    tasks = [name for name in counts.columns if name not in ("relation", "answer", *COUNTS)]
+    counts = counts.group_by(*tasks, "answer", maintain_order=True).agg(numbers.sum())
+    for task, part in counts.group_by(tasks or pl.lit(""), maintain_order=True):
+        if tasks and part.filter(col("n") > 0)["gold"].sum() == 0:
+            continue  # another task, such as saying whether a statement is true
+        part = part.sort(
+            pl.max_horizontal("n", "gold"), "n", "answer", descending=[True, True, False]
+        )
+        lines = part.head(BARS).sort("n", "gold", descending=True, maintain_order=True)
+        lines = lines.select("answer", numbers).rows()
+        if len(part) > BARS:
+            rest = part[BARS:].select(numbers.sum()).row(0)
+            lines.append((f"{len(part) - BARS:,} other names", *rest))
+        rows: list[tuple[Any, ...]] = []
+        for name, n, correct, gold in lines:
+            rows.append((name, "answers", n, correct, f"{n:,}, gold {gold:,}"))
+            rows.append((name, "gold answers", gold, None, None))
+        named = [str(value) for value in task if tasks]
+        title = " · ".join(("Answers next to gold answers", *named))
+        unit = "facts" if view.one_prompt else "prompts"
+        note = english("counted", unit=unit, n=int(part["n"].sum()))
+        heads, units = ("label", "color", "x", "part", "text"), {"x": "count", "color": "control"}
+        yield exhibit(
+            "-".join(("answers", *named)), title, rows, heads, units=units, kind="bars", note=note
+        )
+
+
+def confidence(view: View) -> Iterator[Exhibit]:
+    """How many answers have which probability, and how many of them are correct."""
+    rows = view.results.table(["confidence", "correct"]).drop_nulls()
+    place = (col("confidence").clip(0, 0.9999) * 10).floor().cast(pl.Int64)
+    bins = rows.group_by(bin=place).agg(n=pl.len(), part=col("correct").sum()).collect()
+    counts = {bin: (n, part) for bin, n, part in bins.iter_rows()}
+    lines = [(f"{10 * k} to {10 * k + 10}%", *counts.get(k, (0, 0))) for k in range(10)]
+    lines = [(*line, f"{line[2]:,} of {line[1]:,} correct") for line in lines]
+    if counts:
+        heads, units = ("label", "x", "part", "text"), {"x": "count"}
+        title, note = "Probability of the top answer", english("calibrated")
+        yield exhibit("confidence", title, lines, heads, units=units, kind="bars", note=note)
+
+
+def fact_table(view: View) -> Iterator[Item]:
+    """Every fact with its answers; those that are excluded without."""
+    facts, rows = view.facts, view.results.rows.columns
+    wanted = ["subject", *view.layout.browse, *(["confidence"] if "confidence" in rows else [])]
+    wanted += [name for name in facts.columns if name.startswith(USER)]
+    wanted = [name for name in dict.fromkeys(wanted) if name != "correct"]
+    graded = view.results.browse([*wanted, "correct"], facts.height)
+    own = [name for name in wanted if name in facts.columns and name not in rows]
+    lines = facts.select("fact_no", *own, id="fact").join(
+        graded.drop(own), on="fact_no", how="left", maintain_order="left"
+    )
+    lines = lines.with_columns(
+        col(pl.Enum).cast(pl.String), col(pl.List(pl.String)).list.join(", "), share="correct"
+    ).with_columns(col("relation").replace(view.labels) if "relation" in lines.columns else [])
+    tasks = [
+        name for name in graded.columns if name not in (*wanted, "fact_no", "correct", "prompts")
+    ]
+    shown = [name for name in (*wanted, *tasks) if name != "relation" or not view.one_relation]
+    names = {name: column_name(name, several=not view.one_prompt) for name in shown}
+    units = {"answer": "answer", "rank": "count", "confidence": "percent"}
+    units = {names[name]: unit for name, unit in units.items() if name in names}
+    if not view.one_prompt:
+        hits = (col("correct").cast(pl.Float64) * col("prompts")).round()
+        lines = lines.with_columns(hits=pl.concat_list(hits, col("prompts").cast(pl.Float64)))
+        place = shown.index("answer") + 1 if "answer" in shown else len(shown)
+        shown.insert(place, "hits")
+        names["hits"], units["correct prompts"] = "correct prompts", "share"
+    frame = lines.select(
+        "id", "share", "prompts", *(col(name).alias(names[name]) for name in shown)
+    )
+    outcomes = ("correct", "sometimes", "incorrect", "excluded")
+    outcome = [3 if s is None else 0 if s == 1 else 2 if s == 0 else 1 for s in frame["share"]]
+    numbers = lines["fact_no"].to_list()
+
+    def depth(rows: Sequence[int]) -> list[list[Any]]:
+        chosen = [numbers[row] for row in rows]
+        prompts = prompts_of(view.results, view.answers(), list(dict.fromkeys(chosen)), shown=SHOWN)
+        return [prompts[number] for number in chosen]
+
+    command = f"sonde show {view.run.path if view.run else 'RUN'} FACT"
+    yield say("facts.help", command=command)
+    yield Facts(
+        frame=frame,
+        units=units,
+        filters=[("all", [0, 1, 2, 3]), *((label, [k]) for k, label in enumerate(outcomes))],
+        outcome=outcome,
+        depth=depth if view.run else None,
+        command=command,
+    )
+
+
+def breakdowns(view: View) -> Iterator[Exhibit]:
+    """The headline in each group, contrasts, then ranks, confusions and probabilities."""
+    seen = set()
+    for by in view.plain["group_by"].unique(maintain_order=True).to_list():
+        inner = [name for name in by if not (view.one_relation and name == "relation")]
+        # templates of several relations have nothing in common but their number
+        if (
+            len(inner) == 1
+            and inner[0] not in seen
+            and (view.one_relation or inner != ["template_no"])
+        ):
+            seen.add(inner[0])
+            yield from groups(view, by, inner[0])
+    yield from differences(view)
+    yield from first_ranks(view)
+    if view.one_relation:
+        yield from confusion(view)
+    if view.one_relation or view.collapsed:
+        yield from confidence(view)
+
+
+def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
+    """A metric and its control in each group of a column."""
+    part = view.plain.filter(col("group_by") == list(by), of="value")
+    present = set(part["metric"])
+    order = dict.fromkeys((*view.layout.headlines, *view.layout.columns, *part["metric"]))
+    metric, *others = (view.metrics[id] for id in order if id in present)
+    values = part.filter(metric=metric.id)["group"].to_list()
+    if len(values) < 2:
+        return
+    at, labels = by.index(name), group_labels(view, name)
+    if not (name in view.results.probe.axes or name.startswith(USER[1]) or name == "template_no"):
+        sizes = {g[at]: view.get(metric, "value", by, g) or Estimate(0) for g in values}
+        values.sort(key=lambda g: (g[at] == "other", -(sizes[g[at]].value or 0)))
+    columns = others[:EXTRA] if name == "relation" else []
+    rows = []
+    for label, keys, group in [
+        ("All", (), ()),
+        *((labels.get(g[at], g[at]), by, g) for g in values),
+    ]:
+        more = [
+            number(e.value, m.unit) if (e := view.get(m, "value", keys, group)) else ""
+            for m in columns
+        ]
+        for of, series in (("value", view.model), ("baseline", metric.baseline_label)):
+            if e := view.get(metric, of, keys, group):
+                rows.append((label, series, *e[:3], *more, e.n))
+    tests = [e for g in values if (e := view.get(metric, "difference", by, g)) and e.p is not None]
+    clear = sum(side(e) != "none" for e in tests)
+    yield exhibit(
+        f"by-{column_name(name)}",
+        f"By {column_name(name)}",
+        rows,
+        (*INTERVAL, *(m.label for m in columns), metric.counts),
+        units={"x": metric.unit, "color": "control"},
+        kind="intervals",
+        note=english("groups.tested" if tests else "groups.plain", k=clear, n=len(tests)),
+        x_label=metric.label,
+    )
+
+
+def group_labels(view: View, name: str) -> Mapping[str, str]:
+    if name == "relation":
+        return view.labels
+    if name == "template_no":
+        return dict(view.results.templates.select(col(name).cast(pl.String), "text").iter_rows())
+    return {}
+
+
+def differences(view: View) -> Iterator[Exhibit]:
+    """Each level of an axis minus its reference, and the model minus each control."""
+    lines = view.differences.filter(~col("group_by").list.contains("relation"), of="difference")
+    shown = {*view.layout.headlines, *view.layout.columns}
+    for (by, id), part in lines.group_by("group_by", "metric", maintain_order=True):
+        if id not in shown:
+            continue
+        metric, axis = view.metrics[str(id)], ", ".join(map(column_name, by)) or "control"
+        rows = [
+            (", ".join(row["group"]) or row["reference"], *(e := to_estimate(row))[:3], e.p, e.n)
+            for row in part.iter_rows(named=True)
+        ]
+        yield exhibit(
+            f"difference-{axis}-{id}",
+            f"{metric.label}: difference by {axis}",
+            rows,
+            ("label", "x", "low", "high", "p", metric.counts),
+            units={"x": "points" if metric.unit == "percent" else metric.unit, "p": "p"},
+            kind="intervals",
+            note=english("contrasts", references=list(dict.fromkeys(part["reference"]))),
+            x_label="difference",
+        )
+
+
+def first_ranks(view: View) -> Iterator[Exhibit]:
+    """The share of prompts with the gold answer among the first k."""
+    ks = range(1, 11)
+    shares = [(col("rank") <= k).mean().alias(str(k)) for k in ks]
+    by_fact = view.results.table(["fact_no", "rank"]).drop_nulls().group_by("fact_no").agg(shares)
+    values = by_fact.select(pl.exclude("fact_no").mean()).collect().row(0)
+    if values[0] is not None and values[0] < values[-1]:
+        title, units = "Gold answer among the first k answers", {"x": "count", "y": "percent"}
+        labels = {"x_label": "k", "y_label": "share of facts"}
+        yield exhibit(
+            "first-k",
+            title,
+            [*zip(ks, values, strict=True)],
+            "xy",
+            units=units,
+            kind="lines",
+            **labels,
+        )
+
+
+def confusion(view: View) -> Iterator[Exhibit]:
+    """Which gold answer gets which answer."""
+    rows = view.results.table(["gold", "answer"]).drop_nulls()
+    pairs = rows.group_by("gold", col("answer").cast(pl.String)).agg(color=pl.len()).collect()
+    axes = []
+    for name, most in MATRIX.items():
+        sums = pairs.group_by(name).agg(col("color").sum())
+        axes.append(sums.sort("color", name, descending=[True, False]).head(most).select(name))
+    if min(map(len, axes)) > 1:
+        frame = (
+            axes[0]
+            .join(axes[1], how="cross")
+            .join(pairs, on=list(MATRIX), how="left", maintain_order="left")
+        )
+        frame = frame.rename({"gold": "y", "answer": "x"})
+        title, note = "Answers by gold answer", english("confusion")
+        yield Exhibit("confusion", title, frame, {"color": "count"}, "heat", note, "answer", "gold")
+
+
+def method(view: View) -> Iterator[Item]:
+    """How numbers are made, every metric, what was counted, settings and provenance."""
+    for mode in view.modes:
+        yield say(f"method.{mode}")
+    yield say("method.interval")
+    yield say("method.test")
+    yield say("method.groups", least=FEWEST)
+    yield say("method.collapse", covered=COVERED, excess=EXCESS)
+    yield from view.layout.notes
+    found = ((m, view.get(m)) for m in view.metrics.values())
+    rows = [(m.label or m.id, m.help, interval(e, m.unit)) for m, e in found if e]
+    yield exhibit("metrics", "Metrics", rows, ("metric", "meaning", "value [95% CI]"))
+    counts = [(name.replace(".", ": "), n) for name, n in view.counts.items()]
+    yield exhibit("counts", "Counts", counts, ("", "number"))
+    if view.run:
+        settings = list(flat(view.run.provenance()))
+        yield exhibit("provenance", "Settings and provenance", settings, ("", "value"))
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as pairs of a dotted name and a value."""
+    for name, value in values.items():
+        if isinstance(value, Mapping):
+            yield from flat(value, f"{prefix}{name}.")
+        elif value not in ("", None, [], ()):
+            yield f"{prefix}{name}", str(value)
