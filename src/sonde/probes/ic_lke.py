@@ -24,14 +24,14 @@ from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, Probe, first_met
 from sonde.prompting.abstaining import ALL, abstaining, check_abstaining
 from sonde.prompting.abstaining import HELP as ABSTAINING_HELP
-from sonde.prompting.examples import Draw, slots_of
+from sonde.prompting.examples import TRAIN, Draw, slots_of
 from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, correct, language_of
 from sonde.prompting.options import MANY, offer_options, select_options
 from sonde.prompting.sequences import (
     Line,
     ListLayout,
     choose_templates,
-    example_draws,
+    draw_lines,
     list_before,
     list_layout,
 )
@@ -234,9 +234,11 @@ def offer_facts(
     data: Dataset, relation: str, n: int, max_options: int, seeds: int = 1, aliases: bool = False
 ) -> Offer:
     """The facts of a relation as from `offer_options`, with n_examples and excluded; and its
-    examples: a draw for each seed, and all as lines."""
-    first = data.selection.seed
-    draws, lines = example_draws(data, relation, range(first, first + seeds))
+    examples: a draw for each seed, and all as lines. Without training facts, facts are each other's
+    examples."""
+    first, facts = data.selection.seed, data.frame(relation)
+    training = facts.filter(split=TRAIN)
+    draws, lines = draw_lines(training if len(training) else facts, range(first, first + seeds))
     offer = offer_options(data, relation, max_options, aliases=aliases)
     names = data.asked_frame(relation)["subject_names"].to_list()
     counts = [len(draws[0].take(n, {(relation, name) for name in row})) for row in names]

@@ -204,16 +204,12 @@ def split_separator(name: str) -> tuple[str, str]:
     return pair, example
 
 
-def example_draws(
-    data: Dataset, relation: str, seeds: Iterable[int]
-) -> tuple[list[Draw], list[Line]]:
-    """The training facts of a relation, a draw for each seed; all of its facts if it has none."""
-    frame = data.frame(relation)
-    training = frame.filter(split=TRAIN)
-    pool = Pool(training if training.height else frame)
-    usual = pool.frame["object_names"].list.first().list.first()
-    columns = (pool.frame["fact"], pool.frame["subject"], usual)
+def draw_lines(facts: DataFrame, seeds: Iterable[int]) -> tuple[list[Draw], list[Line]]:
+    """Facts to list, under their usual names, and a draw of them for each seed."""
+    usual = facts["object_names"].list.first().list.first()
+    columns = (facts["fact"], facts["subject"], usual)
     lines = [Line(fact=f, subject=s, object=o) for f, s, o in zip(*columns, strict=True)]
+    pool = Pool(facts)
     draws = [Draw(keys_of(seed, (f"lke:{line.fact}" for line in lines)), pool) for seed in seeds]
     return draws, lines
 
