@@ -1,1 +1,83 @@
-"""Compare finished runs on what they share: `compare(RUN, RUN)`."""
+"""Compare finished runs on what they share."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sonde.core.errors import UsageError
+
+if TYPE_CHECKING:
+    from sonde.compare.report import Comparison
+    from sonde.reports.model import Report
+    from sonde.runs.run import Run
+
+
+def compare(
+    *runs: "Run | str | Path | Sequence[Run | str | Path]",
+    groups: str = "family",
+    models: str | Path | None = None,
+    relations: Sequence[str] = (),
+    seed: int = 0,
+) -> "Comparison":
+    """Compare two or more finished runs, or the folders of them.
+
+    Args:
+        runs: one by one or as a list; NAME=FOLDER names one. Others are compared with the first.
+        groups: runs that belong together, by family, stage, architecture, corpus, model, probe, a
+            setting, or names separated by commas.
+        models: your own table of models.
+        relations: ids of relations to compare on.
+        seed: of the intervals.
+
+    Returns:
+        The verdict, the report and the facts that changed.
+
+    Example:
+        >>> sonde.compare("runs/small", "runs/large").verdict.word
+        'better'
+    """
+    from sonde.compare.conditions import align, conditions, open_runs
+    from sonde.compare.report import comparison
+
+    _check_seed(seed)
+    opened = open_runs(_flat(runs))
+    given = conditions(opened, groups=groups, models=models, relations=relations)
+    return comparison(align(given), seed)
+
+
+def learning(
+    *runs: "Run | str | Path | Sequence[Run | str | Path]", easy: Sequence[str] = (), seed: int = 0
+) -> "Report":
+    """How much of the accuracy of runs of `lama` may be learned from training facts.
+
+    Args:
+        runs: the first is the reference; names METHOD@MODEL have one reference per model.
+        easy: names of the runs whose correct answers make a fact easy. By default naive Bayes and
+            random models that were fine-tuned.
+        seed: of the intervals.
+
+    Example:
+        >>> sonde.learning("manual=runs/manual", "bayes=runs/bayes").to_json()["counts"]
+        {}
+    """
+    from sonde.compare.conditions import open_runs
+    from sonde.compare.learning import learn
+
+    _check_seed(seed)
+    return learn(open_runs(_flat(runs), "sonde.learning(RUN, RUN)"), easy, seed)
+
+
+def _check_seed(seed: int) -> None:
+    if seed < 0:
+        raise UsageError(f"seed must not be negative; got {seed}")
+
+
+def _flat(
+    runs: "Sequence[Run | str | Path | Sequence[Run | str | Path]]",
+) -> "list[Run | str | Path]":
+    from sonde.runs.run import Run
+
+    flat: list[Run | str | Path] = []
+    for run in runs:
+        flat += [run] if isinstance(run, Run | str | Path) else run
+    return flat

@@ -192,7 +192,7 @@ def conditions(
     for (name, run), group, texts in zip(runs.items(), group_of, settings, strict=True):
         results = run.results()
         if relations:
-            ids = results.facts["relation"].cat.get_categories().to_list()
+            ids = results.facts["relation"].dtype.categories.to_list()
             if unknown := [relation for relation in relations if relation not in ids]:
                 raise UsageError(
                     f"{name} has no relation {unknown[0]!r}; {nearest(unknown[0], ids)}"

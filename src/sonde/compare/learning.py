@@ -94,7 +94,7 @@ def _reference(name: str, names: Sequence[str]) -> str:
 
 def _majorities(aligned: Aligned, runs: Mapping[str, "Run"]) -> dict[str, dict[str, int]]:
     """Per relation how often each object is that of a training fact; the most common first."""
-    relations = aligned.facts["relation"].cat.get_categories().to_list()
+    relations = aligned.facts["relation"].dtype.categories.to_list()
     counts: dict[str, dict[str, int]] = {}
     contents: set[str] = set()
     for name, run in runs.items():

@@ -93,7 +93,7 @@ def sharing(aligned: Aligned, names: Sequence[str], seed: int = 0) -> dict[str, 
     cells, width = _cells(aligned, names), len(names)
     known = cells.select(names).to_numpy().astype(float)
     relations = cells["_relation"].to_numpy()
-    categories = aligned.facts["relation"].cat.get_categories()
+    categories = aligned.facts["relation"].dtype.categories
     pooled, sums, measured = 0.0, 0.0, 0.0
     for relation in np.unique(relations).tolist():
         rows = relations == relation
@@ -142,7 +142,7 @@ def relation_values(
     aligned: Aligned, names: Sequence[str], metric: Metric = CORRECT
 ) -> pl.DataFrame:
     """The metric of each condition in each relation: relation, then a column per condition."""
-    table = pl.DataFrame({"relation": aligned.facts["relation"].cat.get_categories()})
+    table = pl.DataFrame({"relation": aligned.facts["relation"].dtype.categories})
     for name in names:
         values = fact_values(aligned.conditions[name].results, metric).rows
         values = values.group_by(col("relation").cast(pl.String)).agg(

@@ -106,7 +106,8 @@ def fact_values(results: Results, metric: Metric) -> Results:
     values = table.group_by("fact_no").agg(num=metric.num.cast(pl.Float64), den=den).collect()
     values = values.drop_nulls().filter(col("den") > 0).sort("fact_no")
     relation = results.facts["relation"].gather(values["fact_no"])
-    return replace(results, rows=values.with_columns(relation=relation))
+    rows = values.with_columns(relation=relation, template_no=pl.lit(0, pl.UInt16))
+    return replace(results, rows=rows)
 
 
 def differences(
@@ -327,7 +328,14 @@ def by_group(
             label = pl.when(col(column).is_in(few)).then(pl.lit("other")).otherwise(column)
             groups = texts.select("fact_no", group=label).unique()
             found = []
-            for group in sorted(groups["group"].unique()):
+            if column == "relation" and not few:
+                lines_of = contrast(condition.results, base, [metric], over=("facts",), seed=seed)
+                for line in lines_of.iter_rows(named=True):
+                    if line["group_by"]:
+                        numbers = [line[k] for k in ("value", "low", "high", "p", "n")]
+                        found.append([name, column, line["group"][0], *numbers])
+                sizes = sizes.clear()
+            for group in sorted(groups["group"].unique()) if not sizes.is_empty() else ():
                 facts = groups.filter(col("group") == group)["fact_no"].implode()
                 parts = [
                     replace(r, rows=r.rows.filter(col("fact_no").is_in(facts)))
