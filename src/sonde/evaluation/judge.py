@@ -150,6 +150,8 @@ def judge_options(
     judged = judged.with_columns(blank)
     several = _several(here)
     if len(several):
+        # an option that names two objects is the first of them
+        several = several.unique(("fact_no", "name"), keep="first", maintain_order=True)
         named = places(several)
         wrong = ~among(several) & there
         row, place = named["prompt"].to_numpy(), named["place"].to_numpy()
