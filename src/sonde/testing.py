@@ -14,9 +14,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from math import isfinite, log
 from random import Random
+from typing import Any
 
 import polars
 
+from sonde.bridge import as_answers
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
 from sonde.core.answers import Answer, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.columns import Answers, one_by_one
@@ -26,6 +28,8 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Prompt, Prompts, blocks_of
 from sonde.core.reports import Report
 from sonde.data.check import problems
+from sonde.evaluation.estimate import Metric, estimate_results
+from sonde.evaluation.tables import collect_results
 from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
 from sonde.runs.shards import answer
@@ -41,10 +45,13 @@ def check_probe(probe: Probe, dataset: Dataset) -> None:
         assert setting.help, f"setting {setting.name!r} has no help text"
     assert not _suits(probe, frozenset()), "the probe takes a model that can do nothing"
     for can in _suitable(probe):
-        suited = probe.suited(can)
+        suited: Any = probe.suited(can)
         blocks = list(blocks_of(suited.ask(dataset)))
         _check_asking(suited, dataset, blocks)
         oracle = oracle_for(dataset)
+        if hasattr(suited, "judge"):
+            _check_results(suited, dataset, blocks, oracle)
+            continue
         _check_oracle(suited, dataset, answer_all(oracle, blocks))
         _check_order(suited, dataset, oracle, blocks)
         _check_finite(suited.read(dataset, answer_all(majority(dataset), blocks)))
@@ -180,7 +187,38 @@ def _check_asking(probe: Probe, dataset: Dataset, blocks: list[Block]) -> None:
     assert not frame.is_duplicated().any(), "two prompts have the same key"
 
 
-def _check_oracle(probe: Probe, dataset: Dataset, answered: list[Answers]) -> None:
+def _check_results(probe: Any, dataset: Dataset, blocks: list[Block], oracle: Model) -> None:
+    """A perfect model is best, the order of answers does not matter, and numbers are numbers."""
+    estimates = _estimates(probe, dataset, answer_all(oracle, blocks))
+    headline, over = probe.layout.headlines[0], probe.layout.over
+    metrics = {metric.id: metric for metric in probe.metrics if isinstance(metric, Metric)}
+    assert headline in metrics, f"the first headline, {headline!r}, is not a metric of the probe"
+    rows = estimates.filter(of="value", over=over, metric=headline)
+    value = rows.filter(polars.col("group_by").list.len() == 0)["value"][0]
+    best = {"higher": 1.0, "lower": 0.0, "zero": 0.0}.get(metrics[headline].better)
+    assert best is None or abs(value - best) < TOLERANCE, (
+        f"an oracle has {value} in {headline!r}, the first headline, not {best:g}"
+    )
+    shuffled = [replace(block, frame=block.frame.reverse()) for block in blocks]
+    Random("order").shuffle(shuffled)
+    again = _estimates(probe, dataset, answer_all(oracle, shuffled))
+    one, two = (sorted(map(str, table.iter_rows())) for table in (estimates, again))
+    assert one == two, "the estimates depend on the order of the answers"
+    for table in (estimates, _estimates(probe, dataset, answer_all(majority(dataset), blocks))):
+        for row in table.drop_nulls("value").iter_rows(named=True):
+            assert re.fullmatch(r"[\w.\-]+", row["metric"]), f"{row['metric']!r} is an odd id"
+            numbers = [row[name] for name in ("low", "value", "high") if row[name] is not None]
+            assert len(numbers) in (1, 3), f"half an interval: {row}"
+            assert all(map(isfinite, numbers)), f"not finite: {row}"
+            assert sorted(numbers) == numbers, f"outside of its interval: {row}"
+            assert row["n"] > 0, f"an average of nothing: {row}"
+
+
+def _estimates(probe: Any, dataset: Dataset, answers: list[Answers]) -> polars.DataFrame:
+    return estimate_results(collect_results(probe, dataset, map(as_answers, answers)))
+
+
+def _check_oracle(probe: Any, dataset: Dataset, answered: list[Answers]) -> None:
     report = probe.read(dataset, answered)
     assert report.headlines, "the report has no headline"
     first = report.headlines[0]
@@ -188,7 +226,7 @@ def _check_oracle(probe: Probe, dataset: Dataset, answered: list[Answers]) -> No
     assert value == first.best, f"an oracle scores {value} on {first.label!r}, not {first.best:g}"
 
 
-def _check_order(probe: Probe, dataset: Dataset, model: Model, blocks: list[Block]) -> None:
+def _check_order(probe: Any, dataset: Dataset, model: Model, blocks: list[Block]) -> None:
     shuffled = [replace(block, frame=block.frame.reverse()) for block in blocks]
     Random("order").shuffle(shuffled)
     one, two = (probe.read(dataset, answer_all(model, asked)) for asked in (blocks, shuffled))

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.cli.console import print_json, say, waiting, writing
-from sonde.cli.former_report import NO_PICTURES, PictureOptions
+from sonde.cli.former_report import NO_PICTURES
+from sonde.cli.former_report import PictureOptions as PictureOptions
 from sonde.cli.former_report import write_figures as write_figures
 from sonde.cli.former_report import write_html as write_html
 from sonde.cli.options import ALL_TABLES, JSON, PAGE, argument, option, pairs, verb

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Literal, Protocol, Self, TypeVar, cast, runtime_checkable
 
 from sonde.core.answers import Filled, Generated, Sampled, Scored, Traced
-from sonde.core.columns import Answers, FilledColumns
+from sonde.core.columns import FilledColumns
 from sonde.core.costs import ShardCost, TokenBudgets
 from sonde.core.errors import AbilityError
 from sonde.core.examinations import Attribution, Examination
@@ -26,7 +26,6 @@ from sonde.core.prompts import (
     put,
 )
 from sonde.core.rated import Ints, RatedColumns
-from sonde.core.reports import Report
 
 Ability = Literal["score", "fill", "generate", "sample", "trace"]
 
@@ -291,7 +290,7 @@ def group_by_ability(prompts: Prompts, *, joins: bool) -> dict[str, list[int]]:
 
 
 class Probe(Protocol):
-    """Two pure functions around a model: what to ask, and how to read the answers.
+    """What to ask of a model; `sonde.probes.base.Probe` has the rest of the contract.
 
     A probe is a frozen dataclass; its fields are its settings (see `sonde.core.components`).
     """
@@ -303,9 +302,6 @@ class Probe(Protocol):
 
     def ask(self, dataset: Dataset) -> Iterator[Block] | Iterator[Prompt]:
         """The prompts, in an order that depends on the dataset and the settings alone."""
-
-    def read(self, dataset: Dataset, answers: Iterable[Answers], /) -> Report:
-        """The report, whatever order the answers come in."""
 
 
 @runtime_checkable

@@ -224,7 +224,7 @@ def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
 
     dataset = run.dataset()
     probe, kept = run.probe(), Kept(left, looked_at(dataset))
-    report = probe.read(dataset, kept.once())
+    report = cast(Any, probe).read(dataset, kept.once())
     return read_further(report, dataset, kept, getattr(probe, "normalise", "none"))
 
 

@@ -79,7 +79,6 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
     """
     relations = dataset.asked_relations()
     if any(relation.templates for relation in relations):
-        _announce_unworded(probe, dataset)
         return
     chosen = replace(dataset.selection, relations=(relations[0].id,), limit=FEW)
     some = replace(dataset, selection=chosen)
@@ -90,18 +89,17 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
             raise DataError(_told(probe, dataset, style))
 
 
-def _announce_unworded(probe: Probe, dataset: Dataset) -> None:
-    """Warn of relations that have no facts in the results for want of a template."""
+def announce_unworded(probe: Probe, dataset: Dataset) -> None:
+    """Warn of relations that lack a template while others have some."""
     missing = [r for r in dataset.asked_relations() if not r.templates]
     for relation in missing[:1]:
         chosen = replace(dataset.selection, relations=(relation.id,), limit=FEW)
         if not _asks(probe, replace(dataset, selection=chosen)):
             names = listed([r.id for r in missing], SHOWN)
             log.warning(
-                "no template for %s, so probe %r excludes their facts; give one with --template "
+                "no template for %s, so none is filled with its facts; give one with --template "
                 "'%s=The … of [X] is [Y].'",
                 names,
-                probe.name,
                 relation.id,
             )
 

@@ -40,7 +40,7 @@ from sonde.runs.batches import Watch, computing, settled
 from sonde.runs.forms import with_form
 from sonde.runs.masks import announce
 from sonde.runs.overviews import described, overview
-from sonde.runs.refusals import fitting, refuse_unasked, suited
+from sonde.runs.refusals import announce_unworded, fitting, refuse_unasked, suited
 from sonde.runs.shards import (
     SHARD_WEIGHT,
     AnswersShards,
@@ -72,6 +72,10 @@ KEPT = 2**27
 
 AHEAD = 4
 """Shards that are read before they are used."""
+
+
+OUTCOMES = ("answer", "correct", "rank", "confidence", "gold_logprob", "abstained")
+"""Columns of prompts that are summed up by fact."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -191,7 +195,7 @@ class Run:
         begun = self.answers()  # shards are read while facts are
         dataset, probe = self.dataset(), self.probe(**reading)
         answers = Kept(self.answers, looked_at(dataset))
-        report = probe.read(dataset, answers.once(begun))
+        report = cast(Any, probe).read(dataset, answers.once(begun))
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         report = certificates.certified(report, self.path, self.manifest)
         report = advise_chat(report, self.manifest.model, answers)
@@ -234,7 +238,7 @@ class Run:
     def _facts(self, analysis: Mapping[str, Any]) -> polars.DataFrame:
         """Every fact, a row each, with the outcome of its prompts."""
         results = self.results(**analysis)
-        outcomes = [name for name in results.rows.columns if name not in results.facts.columns]
+        outcomes = [name for name in OUTCOMES if name in results.rows.columns]
         graded = results.browse(outcomes, results.facts.height)
         return results.facts.join(graded, on="fact_no", how="left", maintain_order="left")
 
@@ -346,6 +350,7 @@ def _run(
     probe = suited(probe, model, dataset)
     # before a folder is made: it reads every line that is asked
     refuse_unasked(probe, dataset)
+    announce_unworded(probe, dataset)
     announce(probe, model, dataset)
     effort, blocks, much = _count(probe, model, dataset)
     effort.told = progress or effort.told
