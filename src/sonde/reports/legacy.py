@@ -1,0 +1,359 @@
+"""Reports of cards, labs and attributions as reports: until those packages build theirs directly.
+
+`modern(report)` turns a `core.reports.Report` into a `reports.model.Report`; the rest builds tables
+and figures of the former from estimates by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar, cast
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sonde.core import reports as old
+from sonde.core.facts import Relation
+from sonde.core.reports import Column, ColumnKind, Estimate, Estimates, Metric, Table
+from sonde.evaluation.layout import Exhibit
+from sonde.reports.cells import cell, number
+from sonde.reports.cells import Estimate as Shown
+from sonde.reports.model import Item, Report, Section
+
+RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
+OVER = {RELATIONS: "mean over relations", FACTS: "mean over facts"}
+WHISKERS = "Whiskers are 95% intervals."
+
+Row = TypeVar("Row")
+Part = TypeVar("Part")
+Named = Mapping[str, Metric]
+
+
+@dataclass(frozen=True)  # with slots, `Field[Relation](…)` could not be written
+class Field(Generic[Row]):
+    """A column that is no metric. `cell` makes it from a row, or has the cell of each row number;
+    without it a row is a mapping."""
+
+    title: str
+    cell: Callable[[Row], Any] | Sequence[Any] | NDArray[Any] | None = None
+    kind: ColumnKind = "text"
+    help: str = ""
+    detail: bool = False
+
+    @property
+    def column(self) -> Column:
+        return Column(title=self.title, kind=self.kind, help=self.help, detail=self.detail)
+
+    def of(self, row: Row) -> Any:
+        if callable(self.cell):
+            return self.cell(row)
+        return (
+            self.cell[cast(int, row)]
+            if self.cell is not None
+            else cast(Mapping[str, Any], row)[self.title]
+        )
+
+
+Fields = Sequence[Metric | Field[Row] | str]
+
+
+def table(
+    rows: Iterable[Row],
+    fields: Fields[Row],
+    look: Callable[[Row, Metric], Any] | None = None,
+    *,
+    id: str,
+    title: str,
+    note: str = "",
+    browsable: bool = False,
+) -> Table:
+    """A row for each thing, a column for each field; `look` finds the numbers of metrics."""
+    columns = [Field[Row](field) if isinstance(field, str) else field for field in fields]
+
+    def value(row: Row, field: Metric | Field[Row]) -> Any:
+        if isinstance(field, Field):
+            return field.of(row)
+        assert look is not None
+        estimate = look(row, field)
+        return estimate.value if field.bare and isinstance(estimate, Estimate) else estimate
+
+    return Table(
+        id=id,
+        title=title,
+        columns=tuple(field.column for field in columns),
+        rows=tuple(tuple(value(row, field) for field in columns) for row in rows),
+        note=note,
+        browsable=browsable,
+    )
+
+
+def by_relation(
+    estimates: Estimates,
+    relations: Iterable[Relation],
+    fields: Fields[Relation],
+    *,
+    id: str = "by-relation",
+    title: str = "By relation",
+    note: str = "",
+) -> Table:
+    """A row per relation."""
+    head = [
+        Field[Relation]("relation", lambda r: r.id),
+        Field[Relation]("label", lambda r: r.label),
+    ]
+
+    def look(relation: Relation, metric: Metric) -> Estimate:
+        return estimates[metric.at(f"relation.{relation.id}")]
+
+    return table(relations, [*head, *fields], look, id=id, title=title, note=note)
+
+
+def side_by_side(
+    names: Iterable[str],
+    fields: Fields[str],
+    look: Callable[[str, Metric], Any] | None = None,
+    *,
+    head: str = "run",
+    id: str,
+    title: str,
+    note: str = "",
+) -> Table:
+    """A row per name."""
+    first = Field[str](head, lambda name: name)
+    return table(names, [first, *fields], look, id=id, title=title, note=note)
+
+
+def headline(metric: Metric, over: str = "", *, label: str = "") -> old.Headline:
+    """A number for the summary."""
+    words = OVER.get(over, over)
+    label = label or (f"{metric.label}, {words}" if words else metric.label)
+    return old.Headline(label=label, estimate=metric.at(over), kind=metric.unit)
+
+
+def shown(*parts: Part | None) -> tuple[Part, ...]:
+    """The parts with content."""
+    return tuple(part for part in parts if part and has_content(part))
+
+
+def has_content(part: Any) -> bool:
+    match part:
+        case Table():
+            numbers = [
+                i for i, c in enumerate(part.columns) if c.kind in ("percent", "points", "number")
+            ]
+            if not numbers or part.browsable:
+                return bool(part.rows)
+            return any(_measured(row[i]) for row in part.rows for i in numbers)
+        case old.Labelled():
+            return any(_measured(value) for series in part.series for value in series.values)
+        case old.Curves():
+            return any(curve.x for curve in part.curves)
+        case old.Histogram():
+            return any(part.counts)
+        case _:
+            return True
+
+
+def _measured(value: Any) -> bool:
+    value = value.value if isinstance(value, Estimate) else value
+    return value is not None and value == value
+
+
+def used(metrics: Iterable[Metric], names: Iterable[str]) -> tuple[Metric, ...]:
+    """Those of the metrics that some estimates are of: the one with the longest matching id."""
+    metrics, present = tuple(metrics), set()
+    for name in names:
+        matching = [m for m in metrics if name == m.id or name.startswith(f"{m.id}.")]
+        present.add(max(matching, key=lambda m: len(m.id), default=None))
+    return tuple(metric for metric in metrics if metric in present)
+
+
+def dots(
+    estimates: Estimates,
+    places: Mapping[str, str],
+    series: Named,
+    *,
+    id: str,
+    title: str,
+    axis: str,
+    note: str = WHISKERS,
+) -> old.DotPlot:
+    """A row of dots for each place: its label, and how the names of its estimates end."""
+    unit = next(iter(series.values()), Metric("", "")).unit
+    return old.DotPlot(
+        id=id,
+        title=title,
+        kind="percent" if unit in ("percent", "points") else "number",
+        axis=axis,
+        labels=tuple(places),
+        series=tuple(
+            old.Series(name=name, values=tuple(estimates[m.at(over)] for over in places.values()))
+            for name, m in series.items()
+        ),
+        note=note,
+    )
+
+
+def dots_by_relation(
+    estimates: Estimates,
+    relations: Iterable[Relation],
+    series: Named,
+    *,
+    id: str,
+    title: str,
+    axis: str,
+) -> old.DotPlot:
+    """A row per relation that has a number, the largest of the first series at the top."""
+    first = next(iter(series.values()))
+
+    def value(relation: Relation, metric: Metric) -> float | None:
+        return estimates[metric.at(f"relation.{relation.id}")].value
+
+    some = [r for r in relations if any(value(r, m) is not None for m in series.values())]
+    some.sort(key=lambda r: (-(value(r, first) or 0.0), r.id))
+    places = {r.title: f"relation.{r.id}" for r in some}
+    return dots(estimates, places, series, id=id, title=title, axis=axis)
+
+
+def curve(name: str, points: Iterable[tuple[float, Estimate]]) -> old.Curve:
+    """Estimates at their places, with their intervals; those not measured are left out."""
+    kept = [(x, y) for x, y in points if y.value is not None]
+    return old.Curve(
+        name=name,
+        x=tuple(x for x, _ in kept),
+        y=tuple(y.value or 0.0 for _, y in kept),
+        low=tuple(y.ends[0] for _, y in kept),
+        high=tuple(y.ends[1] for _, y in kept),
+    )
+
+
+def distribution(
+    values: NDArray[np.float64],
+    *,
+    id: str,
+    title: str,
+    axis: str,
+    edges: NDArray[np.float64] | int = 20,
+    kind: Any = "percent",
+    note: str = "",
+) -> old.Histogram:
+    """How often values fall between edges: those given, or so many bins from 0 to 1."""
+    counts, between = np.histogram(values, edges, (0.0, 1.0) if isinstance(edges, int) else None)
+    return old.Histogram(
+        id=id,
+        title=title,
+        kind=kind,
+        axis=axis,
+        edges=tuple(map(float, between)),
+        counts=tuple(map(int, counts)),
+        note=note,
+    )
+
+
+def modern(report: old.Report) -> Report:
+    """The same report for all outputs."""
+    summary = [report.summary] if report.summary else []
+    for line in report.headlines:
+        e = report.estimates[line.estimate]
+        ends = "" if e.low is None or e.high is None else (
+            f" [{number(e.low, line.kind).rstrip('%')}, {number(e.high, line.kind).rstrip('%')}]"
+        )  # fmt: skip
+        summary.append(f"{line.label}: {number(e.value, line.kind)}{ends}.")
+    figures: list[Item] = [exhibit for figure in report.figures for exhibit in _figure(figure)]
+    tables: list[Item] = [_table(table) for table in report.tables]
+    sections = [
+        Section("tables", "Tables", tables),
+        Section("figures", "Figures", figures),
+        Section("notes", "Notes", list(report.notes)),
+    ]
+    return Report(
+        title=report.title,
+        summary=[*summary, *report.findings],
+        sections=[section for section in sections if section.items],
+        estimates={
+            name: Shown(e.value, e.low, e.high, e.n, e.p) for name, e in report.estimates.items()
+        },
+        counts=report.counts,
+    )
+
+
+def _table(table: Table) -> Exhibit:
+    """Numbers stay numbers, estimates become structs."""
+    columns, units = {}, {}
+    for i, column in enumerate(table.columns):
+        values = [row[i] for row in table.rows]
+        name, used_names = column.title, set(columns)
+        while name in used_names:
+            name += " "
+        units[name] = "" if column.kind in ("text", "verdict") else column.kind
+        kinds = {type(v) for v in values if v is not None}
+        if Estimate in kinds:
+            parts = [
+                {"value": v.value, "low": v.low, "high": v.high, "n": v.n}
+                if isinstance(v, Estimate)
+                else {"value": v, "low": None, "high": None, "n": 0}
+                for v in values
+            ]
+            columns[name] = pl.Series(parts, dtype=pl.Struct(
+                {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
+            ))  # fmt: skip
+        elif kinds <= {int, float} and kinds:
+            columns[name] = pl.Series(values, dtype=pl.Float64 if float in kinds else pl.Int64)
+        else:
+            texts = [None if v is None else cell(v, units[name]) for v in values]
+            columns[name] = pl.Series(texts, dtype=pl.String)
+            units[name] = ""
+    return Exhibit(table.id, table.title, pl.DataFrame(columns), units, note=table.note)
+
+
+def _figure(figure: Any) -> Iterator[Exhibit]:
+    unit = figure.kind
+    rows: list[dict[str, Any]] = []
+    more: dict[str, Any] = {}
+    match figure:
+        case old.Labelled():
+            kind, units = "intervals", {"x": unit}
+            more = {"x_label": figure.axis}
+            rows = [
+                {"label": label, "color": s.name, "x": e.value, "low": e.low, "high": e.high}
+                for s in figure.series
+                for label, e in zip(figure.labels, s.values, strict=True)
+                if e.value is not None
+            ]
+        case old.Curves():
+            kind, units = "lines", {"x": figure.x_kind or unit, "y": unit}
+            more = {"x_label": figure.x_axis, "y_label": figure.y_axis}
+            for c in figure.curves:
+                for i, (x, y) in enumerate(zip(c.x, c.y, strict=True)):
+                    row = {"x": x, "y": y, "color": c.name}
+                    if figure.x_labels:
+                        row["x"] = figure.x_labels[round(x)]
+                    if c.low:
+                        row |= {"low": c.low[i], "high": c.high[i]}
+                    if not c.joined:
+                        row["label"] = c.name
+                    rows.append(row)
+        case old.Histogram():
+            kind, units = "histogram", {"x": unit, "y": "count"}
+            more = {"x_label": figure.axis}
+            rows = [{"x": x, "y": y} for x, y in zip(figure.edges, figure.counts, strict=False)]
+        case old.HeatStrip():
+            kind, units = "strip", {"color": "number"}
+            more = {"limit": figure.limit}
+            for row in figure.rows:
+                tokens, weights = list(row.tokens), list(row.weights)
+                if row.folded:  # examples are shown as one
+                    tokens = [row.folded_name, *tokens[row.folded :]]
+                    weights = [sum(weights[: row.folded]), *weights[row.folded :]]
+                title = f"{row.label}: {row.note}" if row.note else row.label
+                rows += [
+                    {"y": title, "label": t, "color": w}
+                    for t, w in zip(tokens, weights, strict=True)
+                ]
+        case _:
+            raise TypeError(f"no report shows a {type(figure).__name__}")
+    if rows:
+        frame = pl.DataFrame(rows, infer_schema_length=None)
+        yield Exhibit(figure.id, figure.title, frame, units, cast(Any, kind), figure.note, **more)
