@@ -11,6 +11,7 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from polars import col, element
 
 from sonde.answers import Answers
@@ -161,20 +162,20 @@ class Lama(MaskProbe):
         known = facts.select(col("relation").cast(pl.String), *columns)
         frame = answers.frame.select(*FACT, "template")
         about = frame.join(known, on=FACT, how="left", maintain_order="left")
-        if not isinstance(answers.batch.request, FillMask):
-            return judge(answers, facts, self.normalize).with_columns(about["control_rank"])
+        graded = judge(answers, facts, self.normalize).with_columns(about["control_rank"])
         own = (col("options").list.len() > 0) & ~col("template").str.starts_with(NAME_PARTS)
-        chooses = about.select(own).to_series().to_numpy()
-        tables = []
-        for rows in (np.flatnonzero(~chooses), np.flatnonzero(chooses)):
-            part, here = answers.select(rows), about[rows]
-            if chooses[rows].any():
-                part = choose(part, here["options"])
-                options = [ranked(part.batch.options[i]) for i in part.batch.options_ids()]
-                ranks = map(control_rank, options, here["gold_names"])
-                here = here.with_columns(control_rank=pl.Series(ranks, dtype=pl.UInt32))
-            tables.append(judge(part, facts).with_columns(here["control_rank"]))
-        return pl.concat(tables, how="diagonal_relaxed").with_columns(answer_mode=pl.lit("fill"))
+        rows = np.flatnonzero(about.select(own).to_series())
+        if not isinstance(answers.batch.request, FillMask) or not len(rows):
+            return graded
+        chosen, about = choose(answers.select(rows), about["options"].gather(rows)), about[rows]
+        options = [ranked(chosen.batch.options[i]) for i in chosen.batch.options_ids()]
+        ranks = pl.Series(map(control_rank, options, about["gold_names"]), dtype=pl.UInt32)
+        # several correct objects are looked for in the whole vocabulary
+        sets = cs.by_name(*(metric.id for metric in m.SETS), require_all=False)
+        choices = judge(chosen, facts).select(~sets).hstack(graded[rows].select(sets))
+        choices = choices.with_columns(control_rank=ranks, answer_mode=pl.lit("fill"))
+        others = np.setdiff1d(np.arange(len(graded)), rows)
+        return pl.concat([graded[others], choices], how="diagonal_relaxed")
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Whether the subject's name suggests the object, by the prompts with parts of it."""
