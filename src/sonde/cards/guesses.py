@@ -19,7 +19,7 @@ import numpy as np
 
 from sonde.core.facts import Fact, commonest_objects
 from sonde.core.fingerprints import draw_key
-from sonde.metrics.judged import Floats
+from sonde.evaluation.stats import Floats
 from sonde.models.controls import Words, counted
 from sonde.prompting.sentences import object_in_subject
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import polars as pl
 
 from sonde.cards.relations import Described
 from sonde.core.reports import Estimate, Metric
-from sonde.metrics.estimates import RELATIONS, ByFact
-from sonde.metrics.judged import Floats
+from sonde.evaluation import estimate as engine
+from sonde.evaluation.stats import Floats
+from sonde.evaluation.tables import Results
+from sonde.reports.legacy import FACTS, RELATIONS
 
 
 def _share(id: str, label: str, sentence: str) -> Metric:
@@ -73,19 +76,39 @@ COLUMNS: Mapping[Metric, Callable[[Described], Floats]] = {
 
 
 def numbers(relations: Sequence[Described], seed: int = 0) -> dict[str, Estimate]:
-    """Every estimate by its name. Shares have intervals, by subjects drawn anew within relations;
-    what describes the answers as they are has none."""
-    facts = _facts(relations, seed)
-    columns = {
-        metric.id: (np.concatenate([column(d) for d in relations]), None)
-        for metric, column in COLUMNS.items()
-    }
-    estimates: dict[str, Estimate] = {}
-    for id, resampled in facts.together(columns).items():
-        estimates |= resampled.means(id, facts.ids)
-        for language, ids in by_language(relations).items():
-            name = f"{id}.language.{language}"
-            estimates[name] = resampled.mean_over_relations(ids)
+    """Every estimate by its name. Shares have intervals, by subjects resampled within relations;
+    numbers that describe the answers have none."""
+    languages = by_language(relations)
+    columns = {m.id: np.concatenate([of(d) for d in relations]) for m, of in COLUMNS.items()}
+    subjects = [np.unique(d.subjects, return_inverse=True)[1] for d in relations]
+    rows = pl.DataFrame(
+        {
+            "relation": [d.relation.id for d in relations for _ in d.subjects],
+            "language": [d.relation.language or None for d in relations for _ in d.subjects],
+            "cluster": np.concatenate(subjects).astype(np.int64),
+            **columns,
+        },
+        {"relation": pl.String, "language": pl.String, "cluster": pl.Int64}
+        | dict.fromkeys(columns, pl.Float64),
+    )
+    names = [f"{id}.{over}" for id in columns for over in (RELATIONS, FACTS)]
+    names += [f"{id}.relation.{d.relation.id}" for id in columns for d in relations]
+    names += [f"{id}.language.{language}" for id in columns for language in languages]
+    estimates = dict.fromkeys(names, Estimate.not_measured())
+    if not rows.is_empty():
+        metrics = [
+            engine.Metric(id, num=pl.col(id).fill_nan(None).mean(), label=id) for id in columns
+        ]
+        found = engine.estimate(
+            Results.of(rows), metrics, groups=("relation", "language"), seed=seed
+        )
+        for line in found.filter(pl.col("value").is_not_null()).iter_rows(named=True):
+            place = ".".join([*line["group_by"], *line["group"]]) or f"mean_over_{line['over']}"
+            if line["group_by"] and line["over"] == "facts":
+                continue
+            low, high = line["low"], line["high"]
+            value = Estimate(value=line["value"], low=low, high=high, n=line["n"])
+            estimates[f"{line['metric']}.{place}"] = value
     return estimates | _spread(relations)
 
 
@@ -93,17 +116,6 @@ def by_language(relations: Sequence[Described]) -> dict[str, list[str]]:
     """The ids of the relations of each language that some name, in order of the alphabet."""
     named = sorted({d.relation.language for d in relations} - {""})
     return {n: [d.relation.id for d in relations if d.relation.language == n] for n in named}
-
-
-def _facts(relations: Sequence[Described], seed: int) -> ByFact:
-    sizes = [len(d.subjects) for d in relations]
-    subjects = [np.unique(d.subjects, return_inverse=True)[1] for d in relations]
-    return ByFact.of(
-        (d.relation for d in relations),
-        np.repeat(np.arange(len(relations)), sizes),
-        np.concatenate(subjects).astype(np.int64),
-        seed,
-    )
 
 
 def _spread(relations: Sequence[Described]) -> dict[str, Estimate]:

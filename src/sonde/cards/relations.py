@@ -20,7 +20,7 @@ from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Fact, Relation,
 from sonde.core.progress import told
 from sonde.core.train_test_overlap import DEV, TRAIN, leaking, name_pairs
 from sonde.data.check import finder
-from sonde.metrics.judged import Floats
+from sonde.evaluation.stats import Floats
 
 
 class Twin(NamedTuple):

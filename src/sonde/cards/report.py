@@ -44,11 +44,15 @@ from sonde.core.reports import (
 )
 from sonde.core.train_test_overlap import TEST
 from sonde.core.words import counted, listed, written
-from sonde.metrics.estimates import RELATIONS
-from sonde.reporting.build.figures import curve, distribution, dots_by_relation
-from sonde.reporting.build.parts import headline, shown
-from sonde.reporting.build.tables import titled
-from sonde.reporting.catalogue import used
+from sonde.reports.legacy import (
+    RELATIONS,
+    curve,
+    distribution,
+    dots_by_relation,
+    headline,
+    shown,
+    used,
+)
 
 RANKS = 20
 """Commonest objects whose share is drawn."""
@@ -187,7 +191,7 @@ def _covered(asked: Sequence[Described]) -> Curves:
     rows = [own + [own[-1]] * (RANKS - len(own)) for own in shares.values()]
     lines = {"mean over relations": [float(value) for value in np.mean(rows, axis=0)]}
     for d in dict.fromkeys((ends[-1], ends[0])) if len(asked) > 1 else ():
-        lines[titled(d.relation)] = shares[d.relation.id]
+        lines[d.relation.title] = shares[d.relation.id]
     return Curves(
         id="answers",
         title="How many answers a few cover",
@@ -266,7 +270,7 @@ def _findings(relations: Sequence[Described], estimates: Estimates, split: str) 
 def _where(what: str, metric: Metric, relations: Sequence[Described], estimates: Estimates) -> str:
     """The relations in which something holds for more than half of the facts."""
     values = {
-        titled(d.relation): estimates[metric.at(f"relation.{d.relation.id}")] for d in relations
+        d.relation.title: estimates[metric.at(f"relation.{d.relation.id}")] for d in relations
     }
     high = [(e.value or 0.0, name) for name, e in values.items() if (e.value or 0.0) > 0.5]
     names = [f"{name} ({value:.0%})" for value, name in sorted(high, reverse=True)]
@@ -277,7 +281,7 @@ def _where(what: str, metric: Metric, relations: Sequence[Described], estimates:
 
 
 def _notes(relations: Sequence[Described], split: str, least: float) -> Iterator[str]:
-    folded = [titled(d.relation) for d in relations if d.subjects and not d.guesses.counted]
+    folded = [d.relation.title for d in relations if d.subjects and not d.guesses.counted]
     yield (
         f"Facts asked about are those of split {split!r}. Class prior and naive Bayes are counted "
         "on the split 'train' without facts that leak, exactly as the controls of these names."

@@ -27,8 +27,7 @@ from sonde.core.overviews import listing
 from sonde.core.reports import ColumnKind, Estimate, Estimates, Metric, Table
 from sonde.core.words import counted
 from sonde.data.statistics import relation_counts, totals
-from sonde.metrics.estimates import RELATIONS
-from sonde.reporting.build.tables import Field, browse, by_relation, table, titled
+from sonde.reports.legacy import RELATIONS, Field, by_relation, table
 
 COMMONEST = 3
 """Objects of a relation that are named."""
@@ -300,7 +299,7 @@ def _measured(metrics: Sequence[Metric], estimates: Estimates) -> list[Metric]:
 
 def lists(relations: Sequence[Described]) -> Iterator[Table]:
     """Everything that leaks or is there twice, to be searched."""
-    titles = {d.relation.id: titled(d.relation) for d in relations}
+    titles = {d.relation.id: d.relation.title for d in relations}
     yield _listed(
         "leaking-facts",
         "Training facts that are asked about",
@@ -353,7 +352,8 @@ def _listed(
         for i, head in enumerate(heads)
     ]
     note = f"The first {MOST:,} of {len(rows):,}." if len(rows) > MOST else ""
-    return browse(range(min(len(rows), MOST)), fields, id=id, title=title, note=note)
+    shown = range(min(len(rows), MOST))
+    return table(shown, fields, id=id, title=title, note=note, browsable=True)
 
 
 def _kind(head: str) -> ColumnKind:

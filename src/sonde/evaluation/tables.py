@@ -5,7 +5,7 @@ Each schema is written down once. Knows no probe and no statistics.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import polars as pl
@@ -314,6 +314,25 @@ class Results:
     rows: pl.DataFrame
     side: Mapping[str, pl.DataFrame] = field(default_factory=dict)
 
+    @classmethod
+    def of(cls, rows: pl.DataFrame) -> Self:
+        """Of values that come from no probe: a row per fact with `relation`, `cluster` (numbers)
+        and the columns that metrics name."""
+        relations = pl.Enum(rows["relation"].unique(maintain_order=True))
+        rows = rows.with_columns(col("relation").cast(relations)).sort("relation")
+        fact_no = pl.int_range(pl.len(), dtype=pl.UInt32)
+        excluded = pl.lit(None, pl.String)
+        rows = rows.with_columns(fact_no=fact_no, template_no=pl.lit(0, pl.UInt16))
+        facts = rows.select(
+            "fact_no", "relation", col("cluster").cast(pl.UInt32), excluded=excluded
+        )
+        return cls(
+            probe=cast(Any, None),
+            facts=facts,
+            templates=pl.DataFrame(schema={**TEMPLATES, "relation": relations}),
+            rows=rows.drop("cluster"),
+        )
+
     def select(self, *, relations: Sequence[str] = (), where: pl.Expr | None = None) -> Self:
         """The same with some of the rows."""
         rows = self.rows
@@ -515,7 +534,9 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
             if "rows" in tables:
                 yield tables["rows"]
 
-    rows = probe.combine(pack(judged(), facts, templates, probe.axes), facts)
+    rows = pack(judged(), facts, templates, probe.axes)
+    prompted, why = rows["fact_no"].unique().implode(), probe.lost
+    rows = rows if rows.is_empty() else probe.combine(rows, facts)
     if rows.is_empty():
         fix = "choose relations or a split that has facts"
         if templates.is_empty():
@@ -528,13 +549,11 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
                 f"0 of {facts.height} facts can be scored, because {UNANSWERABLE}; score the "
                 "objects as options with --answer score"
             )
-        prompted, left = (table["fact_no"].unique().implode() for table in (rows, scored))
-        lost = col("fact_no").is_in(prompted) & ~col("fact_no").is_in(left)
-        reason = pl.when(lost).then(pl.lit(UNANSWERABLE)).otherwise("excluded")
-        facts, rows = facts.with_columns(excluded=reason), scored
+        rows, why = scored, UNANSWERABLE
+    missing = ~col("fact_no").is_in(rows["fact_no"].unique().implode())
     worded = col("relation").is_in(templates["relation"].unique().implode())
-    unworded = ~worded & ~col("fact_no").is_in(rows["fact_no"].unique().implode())
-    reason = pl.when(unworded).then(pl.lit(NO_TEMPLATE))
+    reason = pl.when(missing & col("fact_no").is_in(prompted)).then(pl.lit(why))
+    reason = reason.when(missing & ~worded).then(pl.lit(NO_TEMPLATE))
     facts = facts.with_columns(excluded=pl.coalesce("excluded", reason))
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")

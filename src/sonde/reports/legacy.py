@@ -18,8 +18,8 @@ from sonde.core import reports as old
 from sonde.core.facts import Relation
 from sonde.core.reports import Column, ColumnKind, Estimate, Estimates, Metric, Table
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import cell, number
 from sonde.reports.cells import Estimate as Shown
+from sonde.reports.cells import cell, number
 from sonde.reports.model import Item, Report, Section
 
 RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
@@ -236,7 +236,8 @@ def distribution(
     title: str,
     axis: str,
     edges: NDArray[np.float64] | int = 20,
-    kind: Any = "percent",
+    unit: str = "percent",
+    marks: Mapping[str, float] | None = None,
     note: str = "",
 ) -> old.Histogram:
     """How often values fall between edges: those given, or so many bins from 0 to 1."""
@@ -244,10 +245,11 @@ def distribution(
     return old.Histogram(
         id=id,
         title=title,
-        kind=kind,
+        kind="percent" if unit == "percent" else "number",
         axis=axis,
         edges=tuple(map(float, between)),
         counts=tuple(map(int, counts)),
+        marks=tuple((marks or {}).items()),
         note=note,
     )
 
@@ -309,7 +311,7 @@ def _table(table: Table) -> Exhibit:
 
 
 def _figure(figure: Any) -> Iterator[Exhibit]:
-    unit = figure.kind
+    unit, note = figure.kind, figure.note
     rows: list[dict[str, Any]] = []
     more: dict[str, Any] = {}
     match figure:
@@ -339,6 +341,8 @@ def _figure(figure: Any) -> Iterator[Exhibit]:
             kind, units = "histogram", {"x": unit, "y": "count"}
             more = {"x_label": figure.axis}
             rows = [{"x": x, "y": y} for x, y in zip(figure.edges, figure.counts, strict=False)]
+            marks = ", ".join(f"{name} {number(x, unit)}" for name, x in figure.marks)
+            note = " ".join(filter(None, (note, marks)))
         case old.HeatStrip():
             kind, units = "strip", {"color": "number"}
             more = {"limit": figure.limit}
@@ -356,4 +360,4 @@ def _figure(figure: Any) -> Iterator[Exhibit]:
             raise TypeError(f"no report shows a {type(figure).__name__}")
     if rows:
         frame = pl.DataFrame(rows, infer_schema_length=None)
-        yield Exhibit(figure.id, figure.title, frame, units, cast(Any, kind), figure.note, **more)
+        yield Exhibit(figure.id, figure.title, frame, units, cast(Any, kind), note, **more)
