@@ -24,7 +24,7 @@ from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
 from sonde.registry import PROBES
-from sonde.runs.masks import choose_answer
+from sonde.runs.masks import choose_answer, template_source
 from sonde.runs.shards import asked
 
 log = logging.getLogger(__name__)
@@ -117,13 +117,14 @@ def _refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
     if not spoken or not missing:
         return  # without any language the probe says itself what it needs
     cure = f"leave out what it cannot ask with --languages {','.join(spoken)}"
-    if getattr(probe, "templates", "") == "manual":
+    name = template_source(probe)
+    if getattr(probe, name, "") == "manual":
         from sonde.probes.vary import with_settings
 
-        every = with_settings(probe, templates="all")
+        every = with_settings(probe, **{name: "all"})
         if all(_asks_in(every, dataset, language) for language in missing):
             cure = (
-                "ask with all templates, not only those written by hand (--set templates=all), or "
+                f"ask with all templates, not only those written by hand (--set {name}=all), or "
                 f"{cure}"
             )
     raise DataError(

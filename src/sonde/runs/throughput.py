@@ -10,11 +10,11 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 from sonde.core.abilities import Probe
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, blocks_of
+from sonde.runs.masks import template_source
 from sonde.runs.shards import weights
 
 FIRST = 256
@@ -146,10 +146,13 @@ def shorter(probe: Probe, dataset: Dataset, seconds: float) -> Iterator[tuple[st
     limit = next(fits, 1)
     if one < work:
         yield f"--limit {limit}", seconds * total_work(probe, limited(dataset, limit)) / work
-    if getattr(probe, "templates", None) == "all":
-        manual = total_work(replace(cast(Any, probe), templates="manual"), dataset)
+    from sonde.probes.vary import with_settings
+
+    name = template_source(probe)
+    if getattr(probe, name, "") == "all":
+        manual = total_work(with_settings(probe, **{name: "manual"}), dataset)
         if manual < work:
-            yield "--templates manual", seconds * manual / work
+            yield f"--{name.replace('_', '-')} manual", seconds * manual / work
 
 
 def limited(dataset: Dataset, limit: int) -> Dataset:
