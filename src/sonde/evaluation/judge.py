@@ -7,7 +7,7 @@ average_precision and set_whole (null for others). Knows no metrics.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from polars import col
 
-from sonde.answers import Answers, Completions, MaskScores, OptionScores
+from sonde.answers import Answers, Completions, MaskScores, OptionScores, Ragged, take
 from sonde.core.fingerprints import fingerprint
 from sonde.core.texts import folded
 from sonde.evaluation.tables import FACT
@@ -27,7 +27,7 @@ Normalize = Literal["none", "tokens"]
 
 SENT = ("prefix", "suffix", "options_id", "spans", "example_spans")
 CELLS = 2**20  # compared at a time
-TOKEN = ("rank", "spelling", "logprob")
+NEVER = np.iinfo(np.int64).max
 NOTHING = ("",)  # the option of a prompt none of whose options can be answered
 
 
@@ -39,7 +39,7 @@ def judge(answers: Answers, facts: pl.DataFrame, normalize: Normalize = "none") 
 
 
 def gold_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFrame:
-    """Every correct name of every fact: fact_no, object_no, name, usual (an object's first name)."""
+    """Every correct name of every fact: fact_no, object_no, name, usual (the first of an object)."""
     names = facts.select("fact_no", name=objects).explode("name").drop_nulls("name")
     names = names.with_columns(
         object_no=pl.int_range(pl.len()).over("fact_no"), usual=col("name").list.first()
@@ -172,63 +172,96 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
     request, scores = answers.batch.request, answers.result
     assert isinstance(request, FillMask)
     prompts, here = numbered(answers, facts)
+    about = np.searchsorted(here["fact_no"].to_numpy(), prompts["fact_no"].to_numpy())
     targets = pl.DataFrame({"name": request.targets}, schema={"name": pl.String})
     targets = targets.with_row_index("target")
 
-    def tokens(names: pl.DataFrame) -> pl.DataFrame:
-        """Each name that can be answered, per prompt, with its rank and log-probability."""
-        spelled = names.join(targets, on="name", maintain_order="left")
-        spellings = pl.Series(map(folded, spelled["name"]), dtype=pl.String)
-        spelled = spelled.with_columns(spelling=spellings.rank("dense"))
-        named = prompts.select("prompt", "fact_no").join(
-            spelled, on="fact_no", maintain_order="left_right"
-        )
-        at = named["prompt"].to_numpy(), named["target"].to_numpy()
-        ranks, logprobs = scores.target_ranks[at], scores.target_logprobs[at].astype(np.float64)
-        named = named.with_columns(
-            rank=pl.Series(ranks.astype(np.int64)), logprob=pl.Series(logprobs)
-        )
-        return named.filter(col("rank") > 0)
+    def tokens(names: pl.DataFrame) -> dict[str, Any]:
+        """Arrays with an entry for each name that can be answered, per prompt."""
+        names = names.join(targets, on="name", maintain_order="left")
+        spelling = pl.Series(map(folded, names["name"]), dtype=pl.String).rank("dense")
+        names = names.with_columns(spelling=spelling)
+        # only names of one spelling can be one token
+        several = names.select(pl.struct("fact_no", "spelling").is_duplicated())
+        ends = np.searchsorted(names["fact_no"].to_numpy(), here["fact_no"].to_numpy())
+        lists = Ragged(np.append(ends, names.height), np.arange(names.height))
+        chosen = take(lists, about)
+        at, row = chosen.values, prompts["prompt"].to_numpy()[chosen.owners]
+        target = names["target"].to_numpy()[at]
+        ranks = scores.target_ranks[row, target]
+        can = ranks > 0
+        row, at, target = row[can], at[can], target[can]
+        columns = {name: names[name].to_numpy()[at] for name in ("object_no", "usual", "spelling")}
+        return columns | {
+            "prompt": row,
+            "rank": ranks[can].astype(np.int64),
+            "logprob": scores.target_logprobs[row, target].astype(np.float64),
+            "alike": several.to_series().to_numpy()[at],
+        }
 
-    names = tokens(gold_names(here))
-    usual = col("logprob").filter("usual").first().over("prompt", "object_no")
-    aliases = names.with_columns(usual_logprob=usual).drop_nulls("usual_logprob")
-    helped = (
-        aliases.unique(("prompt", "object_no", *TOKEN))
-        .group_by("prompt")
-        .agg(
-            helped=(col("logprob") > col("usual_logprob")).sum(),
-            compared=pl.len() - col("object_no").n_unique(),
-        )
-    )
-    ranks = names.unique(("prompt", *TOKEN)).group_by("prompt")
-    ranks = ranks.agg(col("rank").min(), gold_logprob=logsumexp(col("logprob")).cast(pl.Float32))
+    gold, size = tokens(gold_names(here)), len(answers)
+    row, logprob = gold["prompt"], gold["logprob"]
+    rank = np.full(size, NEVER)
+    np.minimum.at(rank, row, gold["rank"])
+    best = np.full(size, -np.inf)
+    np.maximum.at(best, row, logprob)
+    weights = _exp(logprob, best[row], logprob == best[row]) * ~_repeated(gold, "prompt")
+    # whether added names of an object are more likely than its usual one, if that can be answered
+    group = np.cumsum(_changes(row, gold["object_no"])) - 1
+    usual = np.full(len(group), np.nan)
+    usual[group[gold["usual"]]] = logprob[gold["usual"]]
+    added = ~np.isnan(usual[group]) & ~gold["usual"] & ~_repeated(gold, "prompt", "object_no")
+    helped = np.bincount(row[added & (logprob > usual[group])], minlength=size)
     top, logprobs = scores.top, scores.top_logprobs.values
-    counts, first = top.counts, top.offsets[:-1]
-    best = pa.array(np.where(counts > 0, first, 0), mask=counts == 0)  # null: no allowed answer
-    second = logprobs[np.minimum(first + 1, max(len(logprobs) - 1, 0))]
+    counts, start = top.counts, top.offsets[:-1]
+    first = pa.array(np.where(counts > 0, start, 0), mask=counts == 0)  # null: no allowed answer
+    second = logprobs[np.minimum(start + 1, max(len(logprobs) - 1, 0))]
+    with np.errstate(divide="ignore"):
+        together = best + np.log(np.bincount(row, weights, size))
     judged = pl.DataFrame({
-        "prompt": np.arange(len(answers), dtype=np.uint32),
-        "answer": pl.Series(top.values.take(best).cast(pa.string())).fill_null(""),
-        "tied": (counts > 1) & (logprobs[np.where(counts > 0, first, 0)] == second),
-        "confidence": pl.Series(pa.array(logprobs).take(best)).cast(pl.Float64).exp().cast(pl.Float32),
+        "prompt": np.arange(size, dtype=np.uint32),
+        "answer": pl.Series(top.values.take(first).cast(pa.string())).fill_null(""),
+        "tied": (counts > 1) & (logprobs[np.where(counts > 0, start, 0)] == second),
+        "rank": rank,
+        "confidence": pl.Series(pa.array(logprobs).take(first)).cast(pl.Float64).exp(),
+        "gold_logprob": together,
+        "helped": helped,
+        "compared": np.bincount(row[added], minlength=size),
     })  # fmt: skip
-    for table in (ranks, helped):
-        judged = judged.join(table, on="prompt", how="left", maintain_order="left")
-    judged = judged.with_columns(col("helped", "compared").fill_null(0))
+    answerable = pl.Series(rank < NEVER)
+    judged = judged.with_columns(
+        pl.when(answerable).then("rank").alias("rank"),
+        pl.when(answerable).then("gold_logprob").cast(pl.Float32).alias("gold_logprob"),
+        col("confidence").cast(pl.Float32),
+    )
     several = _several(here)
     if len(several):
-        named = tokens(several)
+        named = pl.DataFrame(tokens(several)).join(prompts.select("prompt", "fact_no"), on="prompt")
         # wrong tokens of at least this probability: all of this rank, minus the correct ones
         correct = named.unique(("prompt", "rank", "spelling")).sort("prompt", "rank")
         until = correct.with_columns(until=col("rank").cum_count().over("prompt"))
         until = until.group_by("prompt", "rank").agg(col("until").max())
         things = named.join(until, on=("prompt", "rank"))
         things = things.with_columns(order="rank", ahead=col("rank") - col("until"))
-        judged = judged.join(
-            _set_scores(things, here), on="prompt", how="left", maintain_order="left"
-        )
+        scored = _set_scores(things, here)
+        judged = judged.join(scored, on="prompt", how="left", maintain_order="left")
     return _rows(prompts, judged, "fill")
+
+
+def _changes(*columns: NDArray[Any]) -> Bools:
+    """Where an entry differs from the one before it; the first one does."""
+    changes = [np.append([True], column[1:] != column[:-1]) for column in columns]
+    return np.logical_or.reduce(changes)[: len(columns[0])]
+
+
+def _repeated(tokens: dict[str, Any], *keys: str) -> Bools:
+    """The entries that are the same token as an earlier one of the same keys."""
+    repeated, at = np.zeros(len(tokens["rank"]), dtype=bool), np.flatnonzero(tokens["alike"])
+    columns = [tokens[name][at] for name in ("logprob", "rank", "spelling", *keys)]
+    order = np.lexsort(columns)
+    same = ~_changes(*(column[order] for column in columns))
+    repeated[at[order[same]]] = True
+    return repeated
 
 
 def _rows(prompts: pl.DataFrame, judged: pl.DataFrame, answer_mode: str) -> pl.DataFrame:
