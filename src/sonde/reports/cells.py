@@ -90,12 +90,12 @@ def interval(e: Estimate, unit: str = "percent") -> str:
 
 
 def cell(value: Any, unit: str = "") -> str:
-    """Any value of a table as text on one line; a struct with value, low and high is an estimate."""
+    """Any value as text on one line; a struct of value, low and high is an estimate."""
     match value:
         case bool():
             return "✓" if value else "✗"
         case dict():
-            ends = Estimate(*(value.get(name) for name in ("value", "low", "high")))
+            ends = Estimate(value["value"], value.get("low"), value.get("high"))
             return interval(ends, unit or "number")
         case int() | float() | None:
             return number(value, unit or ("count" if isinstance(value, int) else "number"))
@@ -139,9 +139,9 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     rows, unit = by_label(item.frame, row, column), item.units.get(value, "number")
     # where each label has a series of its own, they share a column
     shared = column == "color" and all(len(series) == 1 for series in rows.values())
-    names = (
-        [""] if shared else list(dict.fromkeys(name for series in rows.values() for name in series))
-    )
+    names = list(dict.fromkeys(name for series in rows.values() for name in series))
+    if shared or (item.kind == "bars" and "text" in item.frame.columns):
+        names = names[:1]  # a text speaks of all series
 
     def text(series: Mapping[str, Any], name: str) -> str:
         line = next(iter(series.values())) if shared else series.get(name)

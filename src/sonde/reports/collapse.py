@@ -18,7 +18,7 @@ from sonde.evaluation.tables import Results
 
 COVERED, EXCESS, ENOUGH = 0.4, 0.2, 10
 SECOND = 0.2  # share from which on the second answer counts
-DRAWS, LEVEL = 400, 0.04
+DRAWS, LEVEL = 400, 0.07
 
 FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
     language: frozenset(words.split())
@@ -69,10 +69,10 @@ def collapses(results: Results) -> list[Collapse]:
     )
     spelled = spelled.unique(("relation", "name"), keep="first", maintain_order=True)
     answers = rows.join(spelled, on=("relation", "name"), how="left", maintain_order="left")
-    answers = answers.with_columns(answer=pl.coalesce("usual", "answer")).collect()
+    graded = answers.with_columns(answer=pl.coalesce("usual", "answer")).collect()
     gold = names.with_columns(weight=1 / pl.len().over("fact_no")).collect()
     found = []
-    for values, part in answers.group_by(key, maintain_order=True):
+    for values, part in graded.group_by(key, maintain_order=True):
         n = part["fact_no"].n_unique()
         if n < ENOUGH:
             continue
@@ -88,7 +88,7 @@ def collapses(results: Results) -> list[Collapse]:
             .agg(col("weight").sum() / n)
             .sort("weight", "answer", descending=[True, False])
         )
-        if not wanted or wanted.keys().isdisjoint(shares["answer"]) and len(key) > 1:
+        if not wanted or (len(key) > 1 and wanted.keys().isdisjoint(shares["answer"])):
             continue  # another task, such as saying whether a statement is true
         top = shares.head(2)
         share, own = (

@@ -14,7 +14,7 @@ from sonde.evaluation.judge import top_answers
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import generator
 from sonde.evaluation.tables import FACT, Results
-from sonde.reports.model import Facts, Report, Section
+from sonde.reports.model import Facts, Item, Report, Section
 from sonde.reports.sentences import say, text
 
 TOP = 5
@@ -90,19 +90,20 @@ def _top(
     batch: Answers, rows: Any, k: int, normalize: Any
 ) -> dict[int, list[tuple[str, float | None]]]:
     """The top answers of some prompts of a batch, with their probabilities."""
-    result, top = batch.result, {row: [] for row in rows.tolist()}
+    top: dict[int, list[tuple[str, float | None]]] = {row: [] for row in rows.tolist()}
+    result = batch.result.select(rows)
     match result:
         case OptionScores() | MaskScores():
             for row, name, p in top_answers(batch, rows, k, normalize).iter_rows():
                 top[row].append((name, round(p, 4)))
         case Completions():
-            texts = batch.select(rows).result.text.to_pylist()
-            top |= {row: [(words.strip(), None)] for row, words in zip(top, texts, strict=True)}
+            for row, words in zip(top, result.text.to_pylist(), strict=True):
+                top[row].append((words.strip(), None))
         case Samples():
-            chosen = batch.select(rows).result
-            for row, names, counts in zip(top, chosen.texts, chosen.counts, strict=True):
-                total = sum(counts)
-                top[row] = [(name, n / total) for name, n in zip(names, counts, strict=True)][:k]
+            for row, answer in zip(top, result.to_arrow().to_pylist(), strict=True):
+                total = sum(answer["counts"])
+                shares = zip(answer["texts"], answer["counts"], strict=True)
+                top[row] = [(name, n / total) for name, n in shares][:k]
     return top
 
 
@@ -140,6 +141,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
         "models": list(facts.models),
         "prompts": facts.depth(rows) if facts.depth else [[] for _ in rows],
         "total": n,
+        "command": facts.command,
     }
 
 
@@ -161,7 +163,7 @@ def fact_report(results: Results, answers: Iterable[Answers], fact: str, k: int 
     sections, counts = [], [0, 0]
     prompts = prompts_of(results, answers, chosen["fact_no"].to_list(), k)
     for row in chosen.iter_rows(named=True):
-        items = [say("fact.gold", gold=row["gold"] or "")]
+        items: list[Item] = [say("fact.gold", gold=row["gold"] or "")]
         if row["excluded"]:
             items.append(say("fact.excluded", reason=row["excluded"]))
         for number, (words, (_, correct, rank, p, top)) in enumerate(prompts[row["fact_no"]], 1):

@@ -162,12 +162,12 @@ def write_svg(report: Report, folder: Path) -> list[Path]:
 
 
 def as_markdown(report: Report) -> str:
-    """The report with its tables and the numbers of its figures; of the facts, how many there are."""
+    """The report with its tables and the numbers of its figures, and how many facts there are."""
     lines = [f"# {_escaped(text(report.title))}", "", " ".join(map(text, report.summary)), ""]
     for heading, sentences in report.warnings:
         lines += [f"> **{heading}.** {' '.join(map(text, sentences))}", ""]
-    for item in report.lead:
-        lines += markdown_table(item)
+    for lead in report.lead:
+        lines += markdown_table(lead)
     for section in report.sections:
         lines += [f"## {section.title}", ""]
         for item in section.items:

@@ -73,7 +73,7 @@
       const verdict = `${models.length > 1 ? models[k] + ": " : ""}${correct === null ? "not graded" : correct ? "correct" : "incorrect"}${rank ? `, gold answer at rank ${count(rank)}` : ""}`;
       return make("div", "", make("div", "note", mark(correct === null ? null : +correct), verdict), make("table", "top", ...rows));
     }))));
-    const node = make("td", models.length > 1 ? "deep pairs" : "deep", make("div", "", ...(list.length ? list : ["No prompt of this fact was answered."])));
+    const node = make("td", models.length > 1 ? "deep pairs" : "deep", make("div", "", ...(list.length ? list : ["There is no prompt to show."])));
     node.colSpan = columns.length;
     return make("tr", "depth", node);
   }
@@ -103,8 +103,7 @@
       });
       return opened ? [row, depth(i)] : [row];
     }));
-    const of = found.length < total ? ` (${count(total)} in all)` : "";
-    $(".range").textContent = found.length ? `${count(start + 1)} to ${count(start + rows.length)} of ${count(found.length)} facts${of}` : "No fact matches.";
+    $(".range").textContent = found.length ? `${count(start + 1)} to ${count(start + rows.length)} of ${count(found.length)} facts` : "No fact matches.";
     [...$(".chips").children].forEach((chip, k) => chip.setAttribute("aria-pressed", state.show === k));
     $(".heads").querySelectorAll("th").forEach((th, k) => th.setAttribute("aria-sort", state.sort !== k ? "none" : state.up ? "ascending" : "descending"));
     const step = (text, by) => { const b = make("button", "", text); b.disabled = state.page + by < 0 || state.page + by > last; b.addEventListener("click", () => { state.page += by; draw(); }); return b; };
@@ -126,6 +125,7 @@
   }));
   addEventListener("beforeprint", () => { state.size = PRINTED; state.page = 0; draw(); });
   addEventListener("afterprint", () => { state.size = PAGE; draw(); });
+  if (ids.length < total) $(".help").append(` The page has a random sample of ${count(ids.length)} of ${count(total)} facts. Any fact: `, make("code", "", data.command));
   input.value = state.q;
   input.addEventListener("input", () => { state.q = input.value; state.page = 0; draw(); });
   draw();

@@ -8,7 +8,7 @@ from polars import col
 
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
-from sonde.reports.collapse import COVERED, EXCESS
+from sonde.reports.collapse import COVERED, EXCESS, LEVEL
 from sonde.reports.depth import SHOWN, prompts_of, top_frame
 from sonde.reports.model import Facts, Item
 from sonde.reports.sentences import say
@@ -84,8 +84,8 @@ def distribution(view: View) -> Iterator[Exhibit]:
         part = part.sort(
             pl.max_horizontal("n", "gold"), "n", "answer", descending=[True, True, False]
         )
-        lines = part.head(BARS).sort("n", "gold", descending=True, maintain_order=True)
-        lines = lines.select("answer", numbers).rows()
+        top = part.head(BARS).sort("n", "gold", descending=True, maintain_order=True)
+        lines = top.select("answer", numbers).rows()
         if len(part) > BARS:
             rest = part[BARS:].select(numbers.sum()).row(0)
             lines.append((f"{len(part) - BARS:,} other names", *rest))
@@ -109,8 +109,10 @@ def confidence(view: View) -> Iterator[Exhibit]:
     place = (col("confidence").clip(0, 0.9999) * 10).floor().cast(pl.Int64)
     bins = rows.group_by(bin=place).agg(n=pl.len(), part=col("correct").sum()).collect()
     counts = {bin: (n, part) for bin, n, part in bins.iter_rows()}
-    lines = [(f"{10 * k} to {10 * k + 10}%", *counts.get(k, (0, 0))) for k in range(10)]
-    lines = [(*line, f"{line[2]:,} of {line[1]:,} correct") for line in lines]
+    lines = []
+    for bin in range(10):
+        n, part = counts.get(bin, (0, 0))
+        lines.append((f"{10 * bin} to {10 * bin + 10}%", n, part, f"{part:,} of {n:,} correct"))
     if counts:
         heads, units = ("label", "x", "part", "text"), {"x": "count"}
         title, note = "Probability of the top answer", english("calibrated")
@@ -157,7 +159,6 @@ def fact_table(view: View) -> Iterator[Item]:
         return [prompts[number] for number in chosen]
 
     command = f"sonde show {view.run.path if view.run else 'RUN'} FACT"
-    yield say("facts.help", command=command)
     yield Facts(
         frame=frame,
         units=units,
@@ -208,21 +209,18 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
         ("All", (), ()),
         *((labels.get(g[at], g[at]), by, g) for g in values),
     ]:
-        more = [
-            number(e.value, m.unit) if (e := view.get(m, "value", keys, group)) else ""
-            for m in columns
-        ]
+        more = [(view.get(m, "value", keys, group) or Estimate(None)).value for m in columns]
         for of, series in (("value", view.model), ("baseline", metric.baseline_label)):
             if e := view.get(metric, of, keys, group):
-                rows.append((label, series, *e[:3], *more, e.n))
+                rows.append((label, series, *e[:4], *more))
     tests = [e for g in values if (e := view.get(metric, "difference", by, g)) and e.p is not None]
     clear = sum(side(e) != "none" for e in tests)
     yield exhibit(
         f"by-{column_name(name)}",
         f"By {column_name(name)}",
         rows,
-        (*INTERVAL, *(m.label for m in columns), metric.counts),
-        units={"x": metric.unit, "color": "control"},
+        (*INTERVAL, metric.counts, *(m.label for m in columns)),
+        units={m.label: m.unit for m in columns} | {"x": metric.unit, "color": "control"},
         kind="intervals",
         note=english("groups.tested" if tests else "groups.plain", k=clear, n=len(tests)),
         x_label=metric.label,
@@ -307,7 +305,7 @@ def method(view: View) -> Iterator[Item]:
     yield say("method.interval")
     yield say("method.test")
     yield say("method.groups", least=FEWEST)
-    yield say("method.collapse", covered=COVERED, excess=EXCESS)
+    yield say("method.collapse", covered=COVERED, excess=EXCESS, level=LEVEL)
     yield from view.layout.notes
     found = ((m, view.get(m)) for m in view.metrics.values())
     rows = [(m.label or m.id, m.help, interval(e, m.unit)) for m, e in found if e]

@@ -1,8 +1,8 @@
 """Sentences of a report as data: the id of a template and its values. The only place with English.
 
 A field of a template has a format: `{value:percent}`, `{n:#fact}` (a count with its noun),
-`{e:estimate}`, `{'above':strong}` (these words). A trailing `!` marks what a reader must not miss; pages print it bold. No code reads
-the English again.
+`{e:estimate}`, `{'above':strong}` (these words). A trailing `!` marks what a reader must not miss;
+pages print it bold. No code reads the English again.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,10 +19,10 @@ SENTENCES = {
     "title.above": "{first:sentence}, {points:size} above {baseline}",
     "title.below": "{first:sentence}, {points:size} below {baseline}",
     "title.none": "{first:sentence}: no significant difference from {baseline}",
-    "title.collapsed": "{model:name} answers {names:either} for {k:count} of {n:#fact} and is correct "
-    "on {correct:count}",
-    "title.dominated": "{model:name} answers {names:either} for {share:percent} of {n:#fact}: {label} "
-    "{value}",
+    "title.collapsed": "{model:name} answers {names:either} for {k:count} of {n:#fact} and is "
+    "correct on {correct:count}",
+    "title.dominated": "{model:name} answers {names:either} for {share:percent} of {n:#fact}: "
+    "{label} {value}",
     "title.empty": "{k:count} of {n:#answer} of {model:name} are empty, so no conclusion is drawn",
     "over.one": "mean over {facts:#fact}",
     "over.facts": "mean over {facts:#fact} of {relations:#relation}",
@@ -34,8 +34,8 @@ SENTENCES = {
     "{dataset}, each with up to {prompts:#prompt}{left:dropped}.",
     "prompted.many": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
     "{dataset}{left:dropped}.",
-    "request.score": "Each prompt is a text with a gap. The model scored {options:options}, and the "
-    "most probable one is its answer.",
+    "request.score": "Each prompt is a text with a gap. The model scored {options:options}, and "
+    "the most probable one is its answer.",
     "request.fill": "Each prompt is a text with a masked gap. The model predicted one token.",
     "request.generate": "The model generated a text after each prompt; its answer is what it says "
     "before it stops.",
@@ -45,11 +45,14 @@ SENTENCES = {
     # how good
     "score.facts": "The top answer is correct for {k:count!} of {n:#fact}: {e:estimate!}.",
     "score.mean": "{label:capital} is {e:estimate!}, {over}.",
-    "baseline.none": "{baseline:capital} scores {b}: {'no significant difference':strong}, {d:change}.",
-    "baseline.above": "{baseline:capital} scores {b}; the model is {'above':strong} it: {d:change}.",
-    "baseline.below": "{baseline:capital} scores {b}; the model is {'below':strong} it: {d:change}.",
-    "relations.some": "The model is significantly above it on {above:count!} of {n:#relation}"
-    "{over:listed} and below it on {below:count}{under:listed} (Holm).",
+    "baseline.none": "{baseline:capital} scores {b}: {'no significant difference':strong}, "
+    "{d:change}.",
+    "baseline.above": "{baseline:capital} scores {b}; the model is {'above':strong} it: "
+    "{d:change}.",
+    "baseline.below": "{baseline:capital} scores {b}; the model is {'below':strong} it: "
+    "{d:change}.",
+    "relations.some": "The model is significantly above it on {above:count!} of "
+    "{n:#relation}{over:listed} and below it on {below:count}{under:listed} (Holm).",
     "relations.none": "No single relation differs significantly from it (Holm, {per:#fact} per "
     "relation on average).",
     # warnings
@@ -57,15 +60,15 @@ SENTENCES = {
     "excluded.score": "Score them all with {command:code}.",
     "collapse.one": "{names:quoted!} is the answer to {share:percent!} of {n:#fact}, but the gold "
     "answer to {gold:percent}.",
-    "collapse.two": "{names:quoted!} are the answers to {share:percent!} of {n:#fact}, but the gold "
-    "answers to {gold:percent}.",
-    "collapse.hits": "{hits:count} of the {correct:#correct answer} {be} {names:either}, so accuracy "
-    "may reflect this default rather than knowledge.",
-    "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than the "
-    "gold answers explain. Most extreme: {worst:worst}.",
+    "collapse.two": "{names:quoted!} are the answers to {share:percent!} of {n:#fact}, but the "
+    "gold answers to {gold:percent}.",
+    "collapse.hits": "{hits:count} of the {correct:#correct answer} {be} {names:either}, so "
+    "accuracy may reflect this default rather than knowledge.",
+    "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than "
+    "the gold answers explain. Most extreme: {worst:worst}.",
     "empty": "{k:count!} of {n:#answer} are empty, so no conclusion is drawn.",
-    "empty.function": "{k:count!} of {n:#top answer} are punctuation or function words, most often "
-    "{names:quoted}. The score then means little. Check how the templates and prompts end.",
+    "empty.function": "{k:count!} of {n:#top answer} are punctuation or function words, most "
+    "often {names:quoted}. The score then means little. Check how the templates and prompts end.",
     "unfinished": "{k:count!} of {n:#answer} were cut at the token limit. Raise {flag:code}.",
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
     "reasoning": "The reasoning of {k:count!} of {n:#answer} does not end, so no answer follows. "
@@ -79,27 +82,27 @@ SENTENCES = {
     "groups.tested": "{k:count} of {n:#group} differ significantly from the control after Holm's "
     "correction. The intervals shown are not corrected.",
     "groups.plain": "Intervals are not corrected for the number of groups.",
-    "contrasts": "Difference from {references:either}, paired by fact. Intervals are not corrected.",
+    "contrasts": "Difference from {references:either}, paired by fact. Intervals are not "
+    "corrected.",
     "collapse.figure": "{k:count} of {n:#relation}{some:most_extreme}.",
     "calibrated": "With calibrated probabilities, 70 to 80% of the answers in the bin “70 to 80%” "
     "would be correct.",
     "counted": "Number of {unit}, {n:count} in all.",
     "confusion": "Number of prompts by gold answer (rows) and answer (columns).",
-    "facts.help": "Click a fact to see its prompts and top answers. A page of many facts has a random "
-    "sample; any fact: {command:code}",
     # method
     "method.fill": "Probabilities are those of the predicted token.",
-    "method.score": "Probabilities are shares among the scored options. The rank is that of the best "
-    "gold name; ties count against the model.",
+    "method.score": "Probabilities are shares among the scored options. The rank is that of the "
+    "best gold name; ties count against the model.",
     "method.generate": "A generated answer is compared with the gold names as text.",
-    "method.interval": "Intervals are 95% CIs: Wilson's for a share of independent facts, otherwise "
-    "from a bootstrap over subjects within relations.",
-    "method.test": "Differences are paired by fact. Their p and interval come from the same test; over "
-    "several relations p is adjusted by Holm's method.",
+    "method.interval": "Intervals are 95% CIs: Wilson's for a share of independent facts, "
+    "otherwise from a bootstrap over subjects within relations.",
+    "method.test": "Differences are paired by fact. Their p and interval come from the same test; "
+    "over several relations p is adjusted by Holm's method.",
     "method.groups": "Groups with fewer than {least:count} facts are merged into “other”.",
-    "method.collapse": "The warning about dominating answers appears where one or two answers cover "
-    "more than {covered:percent} of the facts of a relation and {excess:size} more than their share "
-    "of gold answers, which answers drawn from the gold distribution do in at most 4% of draws.",
+    "method.collapse": "The warning about dominating answers appears where one or two answers "
+    "cover more than {covered:percent} of the facts of a relation and {excess:size} more than "
+    "their share of gold answers, which answers drawn from the gold distribution do in at most "
+    "{level:percent} of draws.",
     # one fact
     "fact.title": "{subject}, {relation}: {k:count} of {n:#prompt} correct",
     "fact.gold": "Gold answer: {gold:quoted}.",

@@ -248,12 +248,7 @@ def whisker(axis: Axis, point: Mapping[str, Any], y: float, css: str) -> list[st
 def bars(item: Exhibit, width: float) -> Drawing:
     """Horizontal bars; `part` of a bar is green. Long labels of a narrow drawing are above them."""
     rows, css = list(by_label(item.frame).items()), series(item)
-    unit = item.units.get("x", "count")
-    texts = [next((r["text"] for r in found.values() if r.get("text")), None) for _, found in rows]
-    texts = [
-        t or number(next(iter(found.values()))["x"], unit)
-        for t, (_, found) in zip(texts, rows, strict=True)
-    ]
+    texts = columns(item)[1].cells
     longest = max(measure(str(name)) for name, _ in rows) * 1.08 + 14
     above = width < NARROW and longest > 0.4 * width
     left = 0.0 if above else min(longest, 0.4 * width)
@@ -311,9 +306,8 @@ def lines(item: Exhibit, width: float) -> Drawing:
         label(0, top - 10, item.y_label, "m", size=SMALL),
         label(right, bottom + 34, item.x_label, "m", "end", size=SMALL),
     ]
-    shown = [(k, str(name)) for name, k in places.items()] or [
-        (t, axis.text(t)) for t in axis.ticks
-    ]
+    shown: list[tuple[float, str]] = [(k, str(name)) for name, k in places.items()]
+    shown = shown or [(t, axis.text(t)) for t in axis.ticks]
     every = max(
         1, math.ceil(len(shown) * max(measure(t, SMALL) + 8 for _, t in shown) / (right - left))
     )

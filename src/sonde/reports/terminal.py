@@ -6,7 +6,6 @@ Nothing is read as markup, and control characters of texts are shown escaped.
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console, RenderableType
-from rich.padding import Padding
 from rich.panel import Panel
 from rich.text import Text
 
@@ -16,7 +15,7 @@ from sonde.reports.model import Facts, Item, Report
 from sonde.reports.sentences import Line, text
 
 ROWS, FACTS, BAR = 60, 10, 20  # rows of a table, facts, and the width of the longest bar
-BRIEF = ("prompts", "answers", "facts")  # sections of a run that a brief report has
+BRIEF = ("answers", "facts")  # sections of a run that a brief report has
 
 
 def show(report: Report, console: Console, *, brief: bool = False) -> None:
@@ -36,11 +35,11 @@ def show(report: Report, console: Console, *, brief: bool = False) -> None:
                 border_style="yellow",
             )
         )
-    for item in report.lead:
-        _print(item, console)
+    for lead in report.lead:
+        _print(lead, console)
     left = []
     for section in report.sections:
-        if section.folded or (brief and section.id not in BRIEF and report.lead):
+        if brief and (section.folded or (report.lead and section.id not in BRIEF)):
             left.append(section.title)
             continue
         console.print()
@@ -95,19 +94,20 @@ def _columns(item: Exhibit) -> list[Column]:
     """The columns of an item; bars and histograms are drawn with blocks."""
     found = columns(item)
     name = {"bars": "x", "histogram": "y"}.get(item.kind)
-    if name is None or "color" in item.frame.columns and item.frame["color"].n_unique() > 2:
+    if name is None or ("color" in item.frame.columns and item.frame["color"].n_unique() > 2):
         return found
     first = item.frame
     if "color" in first.columns:
         first = first.unique("label" if name == "x" else "x", keep="first", maintain_order=True)
-    longest = first[name].max() or 1
-    drawn = ["█" * round(BAR * (value or 0) / longest) for value in first[name]]
+    values = [value or 0 for value in first[name].to_list()]
+    drawn = ["█" * round(BAR * value / (max(values) or 1)) for value in values]
     return [found[0], Column("", drawn), *found[1:]]
 
 
 def _fitting(found: list[Column], width: int) -> tuple[list[Column], list[str]]:
     """The first columns that fit next to each other, and the names of the others."""
-    room, kept = width, []
+    room = width
+    kept: list[Column] = []
     for column in found:
         longest = max(map(len, (column.head, *column.cells)), default=0) + 2
         room -= longest if column.numeric else min(longest, 14)
