@@ -78,6 +78,8 @@ class Belief(MaskProbe):
             s.bias(),
             s.manual_rank(),
             s.template_overconfidence(self.min_prompts),
+            *m.RANKING,
+            *m.SETS,
         )
 
     @property
@@ -123,7 +125,9 @@ class Belief(MaskProbe):
     def judge(self, answers: Answers, facts: pl.DataFrame) -> dict[str, pl.DataFrame]:
         """Answers to content-free prompts become the side table `bias`: relation, template,
         subject, candidate, logprob (NaN where a candidate is not one token)."""
-        tables = {"rows": judge(answers, facts)}
+        rows = judge(answers, facts)
+        # a probability has 7 digits, and there are millions of rows
+        tables = {"rows": rows.with_columns(col("confidence", "gold_logprob").cast(pl.Float32))}
         empty = np.flatnonzero(answers.frame["fact"] == "")
         if len(empty):
             tables["bias"] = candidate_logprobs(answers.select(empty))
