@@ -10,7 +10,7 @@ with sonde passes them; call them from the tests of your own:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import isfinite, log
 from random import Random
@@ -18,7 +18,8 @@ from typing import Any
 
 import polars
 
-from sonde.bridge import as_answers
+from sonde.answers import Answers as ColumnAnswers
+from sonde.bridge import as_answers, as_block
 from sonde.core.abilities import ABILITIES, Ability, Model, Probe, abilities
 from sonde.core.answers import Answer, Filled, Generated, Sampled, Scored, Traced
 from sonde.core.columns import Answers, one_by_one
@@ -32,6 +33,7 @@ from sonde.evaluation.estimate import Metric, estimate_results
 from sonde.evaluation.tables import collect_results
 from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
+from sonde.prompts import PromptBatch
 from sonde.runs.shards import answer
 from sonde.store.rows import Answering, together
 from sonde.store.shards import blocks_of as answers_of
@@ -93,6 +95,11 @@ def answer_all(model: Model, blocks: Iterable[Block] | Iterable[Prompt]) -> list
     for position, found in answer(model, prompts):
         answers.add(position, found)
     return list(answers_of(answers.table()))
+
+
+def answer_batches(model: Model, batches: Iterable[PromptBatch]) -> Iterator[ColumnAnswers]:
+    """Answer the prompts of a probe in memory, without a run folder."""
+    return map(as_answers, answer_all(model, map(as_block, batches)))
 
 
 def _answers(model: Model, prompts: Sequence[Prompt]) -> dict[int, Answer]:
