@@ -24,8 +24,7 @@ from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, Probe, first_met
-from sonde.prompting.abstaining import ALL, abstaining, check_abstaining
-from sonde.prompting.abstaining import HELP as ABSTAINING_HELP
+from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.examples import (
     Context,
     FewShot,
@@ -111,7 +110,7 @@ class BeliefIcl(Probe):
     markers: tuple[str, ...] = setting((), MARKERS_HELP)
     stop: str = setting("", STOP_HELP)
     language: str = setting(OWN, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
+    abstaining: tuple[str, ...] = setting((ALL,), HELP, analysis_only=True)
 
     name = "belief-icl"
     requires = (frozenset({"generate", "sample"}), frozenset({"generate"}))
@@ -193,8 +192,13 @@ class BeliefIcl(Probe):
                         yield PromptBatch(frame=again, request=sample)
 
     def _prompt_layout(self, relation: Relation) -> PromptLayout:
-        texts = {"instruction": self.instruction, "markers": self.markers, "stop": self.stop}
-        return usual_layout(self.style, phrasing(relation.language, **texts))
+        around = phrasing(
+            relation.language,
+            instruction=self.instruction,
+            markers=self.markers,
+            stop=self.stop,
+        )
+        return usual_layout(self.style, around)
 
     def _sampled_prompt(
         self, fact: str, templates: Sequence[Template], aliases: Sequence[str], seed: int
