@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import exp
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import polars
@@ -14,10 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars import DataFrame
 
+from sonde.bridge import as_answers
 from sonde.core.abilities import Model
 from sonde.core.answers import Filled
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Fact, Selection
+from sonde.evaluation.tables import collect_results
 from sonde.lab.estimators.asking import EFFORTS, Setup, unused_only
 from sonde.lab.estimators.catalogue import (
     AVERAGE,
@@ -31,7 +34,8 @@ from sonde.lab.estimators.catalogue import (
 )
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import methods
-from sonde.former import PROBES
+from sonde.probes import PROBES
+from sonde.probes.base import Probe
 from sonde.runs.run import Run
 from tests import worlds
 from tests.worlds import dataset_of, entity, question
@@ -102,10 +106,11 @@ def turned(data: Dataset, by: int) -> Dataset:
 def judged_otherwise(run: Run, by: int) -> dict[str, list[bool]]:
     """Whether each prompt of a fact is right, if its objects were those of another fact."""
     data = turned(run.dataset(), by)
-    judged = run.probe().judged(data, run.answered())  # type: ignore[attr-defined]
+    probe = cast(Probe, run.probe())
+    rows = collect_results(probe, data, map(as_answers, run.answers())).table(["fact", "correct"])
     found: dict[str, list[bool]] = {}
-    for pair, right in zip(judged.grid.pair, judged.grid.right, strict=True):
-        found.setdefault(judged.pairs[pair], []).append(bool(right))
+    for fact, correct in rows.collect().iter_rows():
+        found.setdefault(fact, []).append(correct)
     return found
 
 
@@ -167,19 +172,13 @@ def test_chance_is_that_of_a_double_loop(data: st.DataObject) -> None:
 
 def test_the_best_template_is_that_which_answers_most_facts_of_its_relation(tmp_path: Path) -> None:
     run = asked(estimators()["belief-max"], Writes(dataset=dataset()), tmp_path)
-    judged = run.probe().judged(run.dataset(), run.answered())  # type: ignore[attr-defined]
-    grid = judged.grid
     found = columns_of(estimators()["belief-max"].read(run))
-    for number, relation in enumerate(judged.relations):
-        usual = (grid.name == 0) & (grid.relations[grid.pair] == number)
-        rates = {
-            int(t): grid.right[usual & (grid.template == t)].mean()
-            for t in np.unique(grid.template[usual])
-        }
-        best = max(rates, key=lambda t: rates[t])
-        own = [row[2] for fact, row in found.items() if fact.startswith(relation.id)]
-        assert np.mean(own) == pytest.approx(rates[best])
-        assert rates[best] > min(rates.values())
+    rows = run.results().table(["relation", "template_no", "alias_no", "correct"])
+    rates = rows.filter(polars.col("alias_no") == 0).group_by("relation", "template_no")
+    for (relation,), part in rates.agg(polars.col("correct").mean()).collect().group_by("relation"):
+        own = [row[2] for fact, row in found.items() if fact.startswith(str(relation))]
+        assert np.mean(own) == pytest.approx(part["correct"].max())
+        assert part["correct"].max() > part["correct"].min()
 
 
 def test_average_and_oracle_count_the_same_prompts_otherwise(tmp_path: Path) -> None:
@@ -209,19 +208,17 @@ def test_chances_of_monitor_are_those_of_names_that_are_wrong(tmp_path: Path) ->
     data = replace(dataset(), relations=dataset().relations[:1])
     anchor, distance = estimators()["monitor-anchor"], estimators()["monitor-distance"]
     run = asked(anchor, Writes(dataset=data), tmp_path, data)
-    monitored = run.probe().monitored(run.dataset(), run.answered())  # type: ignore[attr-defined]
+    rows = run.results().table(["fact", "cue", "object", "answer", "answer_mode", "anchor_exact"])
+    rows = rows.filter(polars.col("answer_mode").cast(polars.String) == "generate").collect()
     found, moved = anchor.read(run), distance.read(run)
-    assert [*found["fact"]] == [*moved["fact"]] == [f.id for f in monitored.facts]
-    for c in range(len(found)):
-        copied = [
-            said == name
-            for name, said in zip(
-                monitored.wrong[c], monitored.said[c][-len(monitored.wrong[c]) :], strict=True
-            )
-        ]
-        assert found["chance"][c] == pytest.approx(np.mean(copied))
+    assert [*found["fact"]] == [*moved["fact"]] == [*rows["fact"].unique(maintain_order=True)]
+    for fact, chance, known in found.select("fact", "chance", "decision").iter_rows():
+        own = rows.filter(fact=fact)
+        misled = own.filter(polars.col("cue").cast(polars.String) == "wrong")
+        same = misled["answer"].cast(polars.String) == misled["object"].cast(polars.String)
+        assert chance == pytest.approx(same.mean())
+        assert known == own["anchor_exact"][0]
     assert (moved["chance"] <= found["chance"]).all()
-    assert (found["decision"] == polars.Series(monitored.valid["exact"])).all()
     unanchored = moved.filter(~found["decision"])
     assert not unanchored["decision"].any() and (unanchored["score"] == 0).all()
 

@@ -24,7 +24,7 @@ from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import length
 from sonde.lab.worlds.world import World, make_world
-from sonde.reporting.build.tables import table
+from sonde.reports.legacy import table
 
 SHIPPED = Path(__file__).parents[1] / "lab" / "shipped"
 KINDS = ("causal", "masked")

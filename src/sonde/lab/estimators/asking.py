@@ -22,7 +22,7 @@ from sonde.data import catalog
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.optimise.making import Method, Order, Tick, methods, optimise
-from sonde.former import PROBES
+from sonde.probes import PROBES
 from sonde.runs.run import Run, run
 
 UNUSED = "lama-unused"
@@ -145,8 +145,16 @@ Effort = Literal["quick", "full"]
 MANY = 10_000
 """More options than a relation has objects: all are offered, as LAMA does."""
 
-IC_LISTS: Mapping[str, Any] = {"options": MANY, "inside": "space", "between": "space"}
-EIC_LISTS: Mapping[str, Any] = {"options": MANY, "inside": "space", "between": " "}
+IC_LISTS: Mapping[str, Any] = {
+    "max_options": MANY,
+    "pair_separator": "space",
+    "example_separator": "space",
+}
+EIC_LISTS: Mapping[str, Any] = {
+    "max_options": MANY,
+    "pair_separator": "space",
+    "example_separator": " ",
+}
 """Lists in a world's text have spaces alone, as in the papers."""
 
 
@@ -170,11 +178,11 @@ class Spending:
 QUICK = Spending(
     probes={
         "lama": {},
-        "belief": {"templates": "manual", "names": "original", "bias": False},
-        "belief-icl": {"samples": 0, "most": 3, "language": "none"},
-        "ic-lke": {"n": 20, **IC_LISTS},
-        "eic-lke": {"training": 20, "start": 10, "stride": 1, **EIC_LISTS},
-        "monitor": {"frame": "qa", "shots": 4, "frames": 2, "negatives": 3, "most": 3},
+        "belief": {"template_source": "manual", "aliases": "original", "bias": False},
+        "belief-icl": {"aliases": "original", "samples": 0, "max_tokens": 3, "language": "none"},
+        "ic-lke": {"shots": 20, **IC_LISTS},
+        "eic-lke": {"examples": 20, "start": 10, "stride": 1, **EIC_LISTS},
+        "monitor": {"frame": "qa", "shots": 4, "frames": 2, "negatives": 3, "max_tokens": 3},
     },
     methods={
         "optiprompt": {"start": "manual", "epochs": 30, "rate": 3e-3, "checks": 1},
@@ -189,10 +197,16 @@ FULL = Spending(
     probes={
         "lama": {},
         "belief": {"bias": False},
-        "belief-icl": {"templates": "all", "samples": 0, "most": 3, "language": "none"},
-        "ic-lke": {"n": 40, **IC_LISTS},
-        "eic-lke": {"training": 40, "start": 20, "stride": 2, **EIC_LISTS},
-        "monitor": {"frame": "qa", "shots": 4, "most": 3},
+        "belief-icl": {
+            "template_source": "all",
+            "aliases": "original",
+            "samples": 0,
+            "max_tokens": 3,
+            "language": "none",
+        },
+        "ic-lke": {"shots": 40, **IC_LISTS},
+        "eic-lke": {"examples": 40, "start": 20, "stride": 2, **EIC_LISTS},
+        "monitor": {"frame": "qa", "shots": 4, "max_tokens": 3},
     },
     methods={
         "optiprompt": {"start": "manual", "epochs": 60, "rate": 3e-3, "checks": 1},

@@ -1,6 +1,6 @@
 """Every estimator of what a model knows, by name: how it is asked, how its answers are read.
 
-Prompts are put by the ordinary public probe and judged by it (`run.judge`); from there every fact
+Prompts are put by the ordinary public probe and judged by it (`run.results`); from there every fact
 gets a score, a decision, what it counts, and chance. Chance is exact: the same answers held against
 the objects of every other fact of the relation. Knows no truth: what an estimator says is compared
 with it elsewhere.
@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import cast
 
 import numpy as np
 import polars
-from polars import DataFrame, Expr, col
+from polars import DataFrame, Expr, Series, col
 
+from sonde.answers import MaskScores
+from sonde.bridge import as_answers
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.lab.estimators.asking import (
@@ -30,8 +31,6 @@ from sonde.lab.estimators.asking import (
     ask_probe,
 )
 from sonde.lab.training.train import Kind
-from sonde.metrics.distance import Monitored, Monitors, combined
-from sonde.metrics.judged import Bools, Floats
 from sonde.prompting.matching import PLAIN, cleaned, normal, within
 from sonde.runs.run import Run
 
@@ -91,25 +90,34 @@ the prompt where it is likeliest."""
 def read_judged(
     run: Run, score: Expr = LIKELY, *, any: bool = False, best: bool = False, first: bool = False
 ) -> DataFrame:
-    """What the probe's own judgements say of each fact: known if most of its prompts are right.
+    """What the probe's own grades say of each fact: known if most of its prompts are correct.
 
-    any: one right prompt is enough. best: only the template that answers most facts of the relation
-    counts. first: a fact's first object alone is right.
+    any: one correct prompt is enough. best: only the template that answers most facts of the
+    relation counts. first: a fact's first object alone is correct.
     """
-    dataset = run.dataset()
-    judged = run.judge(dataset=dataset)
-    written = judged.way == "written"
-    prompts = judged.frame().with_columns(
-        mass=polars.lit(0.0), number=judged.grid.template, usual=judged.grid.name == 0
+    results = run.results()
+    names = ("relation", "fact_no", "fact", "answer", "correct", "gold_logprob", "template_no")
+    rows = results.table([*names, "alias_no", "answer_mode"]).collect()
+    modes = set(rows["answer_mode"].cast(polars.String))
+    prompts = rows.select(
+        "fact",
+        "gold_logprob",
+        col("relation", "answer").cast(polars.String),
+        pair="fact_no",
+        right="correct",
+        number="template_no",
+        usual=col("alias_no") == 0,
+        mass=polars.lit(0.0),
     )
-    if judged.way == "filled":
+    if modes == {"fill"}:
         prompts = prompts.drop("mass").join(_masses(run), on="fact", how="left")
     # among the answers allowed; where these have no probability at all, the object has none
-    share = (col("gold_logprob") - col("mass")).fill_nan(-np.inf).clip(upper_bound=0.0)
-    prompts = prompts.with_columns(likely=share.round(DIGITS).exp())
+    share = (col("gold_logprob") - col("mass")).fill_null(-np.inf).fill_nan(-np.inf)
+    prompts = prompts.with_columns(likely=share.clip(upper_bound=0.0).round(DIGITS).exp())
     if best:
         prompts = _in_best_template(prompts.filter("usual"))
-    return read_prompts(prompts, right_names(dataset, first=first), score, any, written)
+    names_of = right_names(run.dataset(), first=first)
+    return read_prompts(prompts, names_of, score, any, modes == {"generate"})
 
 
 def read_prompts(
@@ -179,11 +187,13 @@ def _written(said: DataFrame, names: DataFrame) -> DataFrame:
 
 
 def _masses(run: Run) -> DataFrame:
-    """The probability of all allowed answers together, as a logarithm, by fact; where many prompts
-    ask, the last's: only LAMA allows fewer answers than there are tokens, and it asks once."""
-    blocks = (block for block in run.answers() if block.kind == "filled")
+    """The log-probability of all allowed answers together, by fact; of several prompts the last's:
+    only LAMA allows fewer answers than there are tokens, and it has one prompt per fact."""
+    batches = (as_answers(block) for block in run.answers())
     masses = [
-        b.frame.select("fact", mass=polars.lit(b.filled.mass, polars.Float64)) for b in blocks
+        batch.frame.select("fact", mass=polars.lit(batch.result.allowed_logprob, polars.Float64))
+        for batch in batches
+        if isinstance(batch.result, MaskScores)
     ]
     return polars.concat(masses).unique("fact", keep="last")
 
@@ -200,51 +210,73 @@ def _in_best_template(prompts: DataFrame) -> DataFrame:
 def read_anchor(run: Run) -> DataFrame:
     """MONITOR's anchor: how likely the object is after its own name, and whether it is answered.
 
-    What stands for chance is how often a wrong name is answered after itself: the anchor holds the
-    object's name, so that of another object must stand there to compare.
+    Chance is how often a wrong name is answered after itself: the anchor holds the object's name,
+    so that of another object must be in the same place to compare.
     """
-    monitored = _monitored(run)
-    valid = monitored.valid[monitored.rule]
-    return _monitor_frame(monitored, monitored.anchors(), valid)
+    facts = _monitored(run)
+    return _monitor_frame(facts, facts["anchor"], facts["valid"])
 
 
 def read_distance(run: Run) -> DataFrame:
-    """How little the object's probability moves: 1 less MONITOR's distance; 0 without an anchor.
+    """How little the object's probability moves: 1 minus MONITOR's distance; 0 without an anchor.
 
-    What stands for chance is how often a wrong name is answered after itself and in more than half
-    of the bare questions: the probabilities of wrong names are not asked for.
+    Chance is how often a wrong name is answered after itself and to more than half of the uncued
+    questions: the probabilities of wrong names are not computed.
     """
-    monitored = _monitored(run)
-    distance = combined(monitored.pfd(), monitored.ird(), monitored.alphas)
-    kept = monitored.counted()
-    score = np.clip(np.where(kept, 1 - distance, 0.0), 0.0, 1.0)
-    known = kept & (np.nan_to_num(distance, nan=1.0) <= STAYS)
-    return _monitor_frame(monitored, score, known, bare=True)
+    facts = _monitored(run)
+    one, two, three = run.manifest.probe["reading"]["alphas"]
+    pfd, ird = (facts[name].fill_null(np.nan).to_numpy() for name in ("pfd", "ird"))
+    distance = np.sqrt(one * pfd**2 + two * ird**2 + three * pfd * ird)
+    counted = facts["counted"].to_numpy()
+    score = np.clip(np.where(counted, 1 - distance, 0.0), 0.0, 1.0)
+    known = counted & (np.nan_to_num(distance, nan=1.0) <= STAYS)
+    return _monitor_frame(facts, Series(score), Series(known), bare=True)
 
 
-def _monitored(run: Run) -> Monitored:
-    return cast(Monitors, run.probe()).monitored(run.dataset(), run.answers())
+def _monitored(run: Run) -> DataFrame:
+    """A row per fact: its anchor, distances, answers to uncued questions, and to wrong cues."""
+    columns = ("fact_no", "fact", "template_no", "cue", "object", "answer_mode", "answer")
+    numbers = ("probability", "distance", "valid", "counted")
+    rows = (
+        run.results()
+        .table([*columns, *numbers])
+        .with_columns(col("cue", "object", "answer_mode", "answer").cast(polars.String))
+    )
+    scored, cue = col("answer_mode") == "score", col("cue")
+    misled = (cue == "wrong") & (col("template_no") == 1)
+    return (
+        rows.group_by("fact_no", "fact", maintain_order=True)
+        .agg(
+            col("valid", "counted").first(),
+            anchor=col("probability").filter(scored & (cue == "right")).first(),
+            pfd=col("distance").filter(scored & (cue == "none")).mean(),
+            ird=col("distance").filter(scored & misled).mean(),
+            uncued=col("answer").filter(~scored & (cue == "none")),
+            wrong=col("object").filter(~scored & misled),
+            misled=col("answer").filter(~scored & misled),
+        )
+        .collect()
+    )
 
 
 def _monitor_frame(
-    monitored: Monitored, score: Floats, known: Bools, *, bare: bool = False
+    facts: DataFrame, score: Series, known: Series, *, bare: bool = False
 ) -> DataFrame:
     """Chance is how often a wrong name is answered after itself; `bare`: and mostly without it."""
     chances = []
-    for wrong, said, framed in zip(monitored.wrong, monitored.said, monitored.framed, strict=True):
-        questions, misled = said[1 : 1 + len(framed)], said[1 + len(framed) :]
-        held = [
-            cleaned(name) == text and (not bare or questions.count(text) > len(questions) / 2)
+    for wrong, misled, uncued in facts.select("wrong", "misled", "uncued").iter_rows():
+        hits = [
+            cleaned(name) == text and (not bare or uncued.count(text) > len(uncued) / 2)
             for name, text in zip(wrong, misled, strict=True)
         ]
-        chances.append(sum(held) / max(1, len(held)))
+        chances.append(sum(hits) / max(1, len(hits)))
     return DataFrame(
         {
-            "fact": [fact.id for fact in monitored.facts],
+            "fact": facts["fact"],
             "score": score,
             "decision": known,
-            "counts": known.astype(np.float64),
-            "chance": np.array(chances, dtype=np.float64),
+            "counts": known.cast(polars.Float64),
+            "chance": Series(chances, dtype=polars.Float64),
         }
     )
 

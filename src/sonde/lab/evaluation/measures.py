@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import inf
+from functools import partial
+from math import inf, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -17,11 +18,11 @@ import polars
 from polars import DataFrame, Expr, col
 
 from sonde.core.reports import Better, Estimate, Metric, Unit
-from sonde.metrics.calibration import calibration, expected_calibration_error
-from sonde.metrics.estimates import Resampled, samples_of
-from sonde.metrics.judged import Bools, Floats, Ints
-from sonde.stats.correlation import auroc, auroc_interval
-from sonde.stats.intervals import repeats_mean, unvaried_mean, vary
+from sonde.evaluation.estimate import Metric as Ratio
+from sonde.evaluation.estimate import estimate as estimate_ratios
+from sonde.evaluation.metrics import ECE
+from sonde.evaluation.stats import Bools, Floats, Ints, auroc, student_reach
+from sonde.evaluation.tables import Results
 
 BASE = "lama"
 TRUTHS = ("taught", "stored")
@@ -240,7 +241,7 @@ def over_worlds(worlds: Sequence[Sequence[Measured]]) -> Estimate:
         return _one_world(kept[0])
     values = [sum(m.value or 0.0 for m in models) / len(models) for models in kept]
     value, low, high = repeats_mean(values)
-    if not vary(values):
+    if max(values) - min(values) <= ROUNDING:
         low, high = unvaried_mean(value, [_one_world(models).ends for models in kept])
     least, most = kept[0][0].reach
     low, high = min(value, max(low, least)), max(value, min(high, most))
@@ -276,36 +277,74 @@ def _numbers(frame: DataFrame, value: Expr) -> Floats:
     return frame.select(value.cast(float)).to_series().to_numpy()
 
 
+def _engine(metric: Ratio, of: str, relation: Ints | int, **columns: Floats | Bools) -> Estimate:
+    """What the engine makes of facts, each its own cluster, resampled within their relations."""
+    size = len(next(iter(columns.values())))
+    rows = DataFrame(
+        {
+            "relation": np.broadcast_to(np.asarray(relation), size).astype(str),
+            "cluster": np.arange(size),
+            **columns,
+        }
+    )
+    lines = estimate_ratios(Results.of(rows), [metric], over=("facts",))
+    line = lines.filter(col("of") == of).row(0, named=True)
+    return Estimate(value=line["value"], low=line["low"], high=line["high"], n=line["n"])
+
+
+VALUE = Ratio("value", num=col("value").mean())
+LESS = replace(VALUE, baseline=col("minus").mean())
+
+
 def _within(values: Floats, minus: Floats | None, relations: Ints) -> Estimate:
-    """The mean with the interval of a bootstrap of the facts within their relations."""
-    resampled = Resampled(samples_of(values, relations, minus), seed=0).mean_over_facts()
-    differences = values if minus is None else values - minus
-    return replace(
-        resampled, value=float(differences.mean())
-    )  # summed by relation, 1 can come out less
+    """The mean, or the paired difference, with its interval."""
+    if minus is None:
+        return _engine(VALUE, "value", relations, value=values)
+    return _engine(LESS, "difference", relations, value=values, minus=minus)
 
 
 def _auroc(score: Floats, known: Bools) -> Measured:
-    """Whether scores set known facts above the others."""
-    value = auroc(score, known)
-    if value is None:
+    """Whether known facts score above the others."""
+    area = auroc(score, known)
+    if area is None:
         return MISSING
-
-    def estimate() -> Estimate:
-        low, high = auroc_interval(score, known)
-        return Estimate(value=value, low=low, high=high, n=len(score))
-
-    return Measured(value, estimate)
+    value, low, high = area
+    return Measured(value, lambda: Estimate(value=value, low=low, high=high, n=len(score)))
 
 
 def _ece(score: Floats, known: Bools) -> Measured:
     """How far scores are from probabilities that a fact is known, over ten bins."""
     if not len(score):
         return MISSING
-    value = expected_calibration_error(score, known)
 
-    def estimate() -> Estimate:
-        found = calibration(score, known, np.arange(len(score)))
-        return Estimate.not_measured() if found is None else found.ece
+    # scores that are equal share their accuracy, so their order cannot matter
+    _, index = np.unique(score, return_inverse=True)
+    accuracy = np.bincount(index, weights=known) / np.bincount(index)
+    gaps = np.sort(score) - np.repeat(accuracy, np.bincount(index))
+    value = sum(abs(part.sum()) for part in np.array_split(gaps, 10)) / len(score)
+    interval = partial(_engine, ECE, "value", 0, confidence=score, correct=known)
+    return Measured(float(value), interval)
 
-    return Measured(value, estimate)
+
+def repeats_mean(values: Sequence[float]) -> tuple[float, float, float]:
+    """Mean of at least two repeats, such as worlds, with Student's interval.
+
+    >>> tuple(round(x, 3) for x in repeats_mean([0.4, 0.5, 0.6]))
+    (0.5, 0.252, 0.748)
+    """
+    mean, count = float(np.mean(values)), len(values)
+    reach = student_reach(count - 1) * float(np.std(values, ddof=1)) / sqrt(count)
+    return mean, mean - reach, mean + reach
+
+
+def unvaried_mean(value: float, ends: Sequence[tuple[float, float]]) -> tuple[float, float]:
+    """Interval of the mean of repeats that are all equal, from the interval of each.
+
+    Equal repeats have no spread of their own, which would be overconfident about others. Their
+    intervals are combined as those of independent measurements: distances to the ends by squares.
+
+    >>> tuple(round(x, 3) for x in unvaried_mean(0.0, [(0.0, 0.1)] * 4))
+    (0.0, 0.05)
+    """
+    down, up = (sqrt(sum((value - pair[side]) ** 2 for pair in ends)) for side in (0, 1))
+    return value - down / len(ends), value + up / len(ends)

@@ -10,7 +10,7 @@ from sonde.core.reports import Curve, Curves, Estimates, Figure, Metric
 from sonde.lab.evaluation.judging import ANY, Group, Trial
 from sonde.lab.evaluation.measures import BASE, CAUSES, TRUTHS
 from sonde.lab.report.tables import MARKED, any_note
-from sonde.reporting.build.figures import bars, curve, dots
+from sonde.reports.legacy import curve, dots
 
 SPREAD = 0.5
 """Of the distance between two labels: how far curves stand apart, so that whiskers are seen."""
@@ -48,7 +48,7 @@ def figures(
     yield from map(_learnt_recall, groups)
     for group in groups:
         causes = {part.words: Metric(f"false.{cause}", "") for cause, part in CAUSES.items()}
-        yield bars(
+        yield dots(
             estimates,
             group.places(),
             {words: metric for words, metric in causes.items() if group.measured(metric.id)},

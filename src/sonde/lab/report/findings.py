@@ -5,16 +5,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import sqrt
 from operator import neg
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sonde.core.reports import Estimate
 from sonde.core.words import in_points, named, written
+from sonde.evaluation.stats import LEVEL, holm
 from sonde.lab.evaluation.judging import ANY, Group
-from sonde.lab.evaluation.measures import BASE, TRUTHS, includes_none
-from sonde.metrics.estimates import lead
-from sonde.stats.paired import student
+from sonde.lab.evaluation.measures import BASE, ROUNDING, TRUTHS, includes_none
 
 ENOUGH = 0.5
 """Of the best recall: an estimator that finds less is no answer to which one errs least."""
@@ -81,14 +82,20 @@ def best_of(
     bad = {name: badness(value) for name, value in values.items() if value is not None}
     if not bad:
         return None
-    first = lead(bad, lambda a, b: _p(group, measure, badness, a, b), lowest=True)
-    best = next(iter(bad)) if first is None else first.best
+    best = min(bad, key=lambda name: bad[name])
+    others = [name for name in bad if name != best]
+    tests = [
+        1.0 if bad[name] == bad[best] else _p(group, measure, badness, best, name)
+        for name in others
+    ]
+    # with many to choose from, one is first by chance
+    ties = [name for name, p in zip(others, holm(tests), strict=True) if p >= LEVEL]
     return Choice(
         question=question,
         measure=measure,
         best=best,
         estimate=group.of(measure, best),
-        ties=() if first is None else first.tied,
+        ties=tuple(ties),
         of=len(bad),
     )
 
@@ -100,6 +107,23 @@ def _p(group: Group, measure: str, badness: Badness, *names: str) -> float:
         return student(np.array([one[world] - other[world] for world in shared]))
     (low, high), (least, most) = (_ends(group.of(measure, name), badness) for name in names)
     return 0.0 if high < least or most < low else 1.0
+
+
+def student(differences: NDArray[np.float64]) -> float:
+    """p of Student's test of a mean difference over at least two repeats, such as worlds.
+
+    Repeats that all differ by the same have no spread: then the sign test's.
+
+    >>> round(student(np.array([0.1, 0.2, 0.3])), 3), student(np.array([0.5, 0.5]))
+    (0.074, 0.5)
+    """
+    from scipy.special import stdtr
+
+    count, mean = len(differences), abs(float(differences.mean()))
+    error = float(differences.std(ddof=1)) / sqrt(count)
+    if error <= ROUNDING:
+        return 1.0 if mean <= ROUNDING else min(1.0, 2 * 0.5**count)
+    return 2 * float(stdtr(count - 1, -mean / error))
 
 
 def _by_world(group: Group, measure: str, name: str, badness: Badness) -> dict[str, float]:

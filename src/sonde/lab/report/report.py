@@ -26,9 +26,7 @@ from sonde.lab.evaluation.measures import (
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import chosen, findings, times
 from sonde.lab.report.tables import tables
-from sonde.reporting.build.parts import shown
-from sonde.reporting.build.tables import Field, side_by_side
-from sonde.reporting.catalogue import used
+from sonde.reports.legacy import Field, shown, side_by_side, used
 
 
 def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Report:

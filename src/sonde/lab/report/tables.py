@@ -10,7 +10,7 @@ from sonde.core.words import listed
 from sonde.lab.evaluation.judging import ANY, CONTROL, LEARNS, Group
 from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS, TRUTHS, M
 from sonde.lab.report.findings import Choice, at_chance, choices, verdict
-from sonde.reporting.build.tables import Field, Fields, browse, side_by_side, table
+from sonde.reports.legacy import Field, Fields, side_by_side, table
 
 MOST_STEPS = 6
 """Steps of the ladder that a terminal has room for."""
@@ -281,7 +281,7 @@ def _models(groups: Groups) -> Table:
         *("world", "model", "kind", "estimator"),
         *(Field(metric.label, kind=metric.unit) for metric in BY_MODEL),
     ]
-    return browse(rows, fields, id="models", title="Every model by itself")
+    return table(rows, fields, id="models", title="Every model by itself", browsable=True)
 
 
 def _number(estimate: Estimate, unit: str) -> str:
