@@ -71,7 +71,7 @@ def collapses(results: Results) -> list[Collapse]:
     answers = rows.join(spelled, on=("relation", "name"), how="left", maintain_order="left")
     graded = answers.with_columns(answer=pl.coalesce("usual", "answer")).collect()
     gold = names.with_columns(weight=1 / pl.len().over("fact_no")).collect()
-    found = []
+    found, known = [], usual_names(results.facts)
     for values, part in graded.group_by(key, maintain_order=True):
         n = part["fact_no"].n_unique()
         if n < ENOUGH:
@@ -88,7 +88,7 @@ def collapses(results: Results) -> list[Collapse]:
             .agg(col("weight").sum() / n)
             .sort("weight", "answer", descending=[True, False])
         )
-        if not wanted or (len(key) > 1 and wanted.keys().isdisjoint(shares["answer"])):
+        if not wanted or (len(key) > 1 and known.isdisjoint(shares["answer"])):
             continue  # another task, such as saying whether a statement is true
         top = shares.head(2)
         share, own = (
@@ -119,6 +119,11 @@ def collapses(results: Results) -> list[Collapse]:
             )
         )
     return sorted(found, key=lambda c: c.gold - c.share)
+
+
+def usual_names(facts: pl.DataFrame) -> set[str]:
+    """The usual name of every object."""
+    return set(facts["gold_names"].explode().list.first().drop_nulls())
 
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from polars import col
 
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
-from sonde.reports.collapse import COVERED, EXCESS, LEVEL
+from sonde.reports.collapse import COVERED, EXCESS, LEVEL, usual_names
 from sonde.reports.depth import SHOWN, prompts_of, top_frame
 from sonde.reports.model import Facts, Item
 from sonde.reports.sentences import say
@@ -75,11 +75,11 @@ def answered(view: View) -> Iterator[Item]:
 def distribution(view: View) -> Iterator[Exhibit]:
     """The most frequent answers and gold answers, of each task apart."""
     counts = view.results.answer_distribution().with_columns(col(pl.Enum).cast(pl.String))
-    numbers = col(COUNTS)
+    numbers, known = col(COUNTS), usual_names(view.facts)
     tasks = [name for name in counts.columns if name not in ("relation", "answer", *COUNTS)]
     counts = counts.group_by(*tasks, "answer", maintain_order=True).agg(numbers.sum())
     for task, part in counts.group_by(tasks or pl.lit(""), maintain_order=True):
-        if tasks and part.filter(col("n") > 0)["gold"].sum() == 0:
+        if tasks and known.isdisjoint(part.filter(col("n") > 0)["answer"]):
             continue  # another task, such as saying whether a statement is true
         part = part.sort(
             pl.max_horizontal("n", "gold"), "n", "answer", descending=[True, True, False]

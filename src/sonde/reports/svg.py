@@ -338,7 +338,7 @@ def lines(item: Exhibit, width: float) -> Drawing:
             for p in points
             if p.get("low") is not None and p.get("high") is not None
         ]
-        if "label" in frame.columns:
+        if any(point.get("label") for point in points):
             parts += [line(x, low, x, high, f"s{color}") for x, low, high in band]
         else:
             outline = [(x, high) for x, _, high in band] + [

@@ -97,7 +97,8 @@ class View:
 
     def answers(self) -> Iterator[Answers]:
         """The stored answers; none without a run."""
-        return map(as_answers, self.run.answers()) if self.run else iter(())
+        for block in self.run.answers() if self.run else ():
+            yield block if isinstance(block, Answers) else as_answers(block)
 
 
 def to_estimate(e: dict[str, Any]) -> Estimate:
