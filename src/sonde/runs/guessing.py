@@ -8,30 +8,27 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from sonde.core.abilities import Fills, Model
-from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, DataError, UsageError
-from sonde.core.facts import APART, Card, Dataset, Fact, facts_of
+from sonde.core.facts import APART, Card, Dataset
 from sonde.core.fingerprints import fingerprint
-from sonde.core.prompts import Fill, Prompts
-from sonde.metrics.verdicts import judge
 from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
-from sonde.prompting.sentences import (
-    GUESSABLE_RANK,
-    name_prompts,
-    person_answer,
-    stand_in,
-    suggests,
-)
 from sonde.runs.shards import SHARD_WEIGHT, answer, shards
+from sonde.store.rows import Answering
+from sonde.store.shards import blocks_of
+
+GUESS_RANK = 3  # a part of a name suggests an object among the first three answers, as in LAMA-UHN
 
 if TYPE_CHECKING:
     from polars import DataFrame
+
+    from sonde.answers import Answers, MaskScores
+    from sonde.prompts import FillMask
 
 Guessable = Literal["string", "names"]
 
@@ -101,7 +98,7 @@ def _whys(facts: DataFrame, suggested: frozenset[Place]) -> Iterator[str]:
     for relation, fact, subject, objects, tags in columns.iter_rows():
         if APART in tags:
             yield APART
-        elif stand_in((names[0] for names in objects), subject):
+        elif any(names[0].casefold() in subject.casefold() for names in objects):
             yield "string"
         else:
             yield "names" if (relation, fact) in suggested else "kept"
@@ -142,7 +139,7 @@ def _told(notes: dict[str, int], guesser: Model | None) -> str:
     who = guesser.identity
     return (
         f"{told}, {notes['guessable_names']:,} for which a part of the name has the object among "
-        f"its {GUESSABLE_RANK} likeliest answers, by {who.name} ({who.weights})."
+        f"its {GUESS_RANK} most likely answers, by {who.name} ({who.weights})."
     )
 
 
@@ -153,21 +150,39 @@ def _suggested(dataset: Dataset, guesser: Model) -> Iterator[Place]:
             f"{guesser.identity.name} cannot fill a mask, so names cannot be judged by it; name a "
             "masked model as guesser"
         )
+    from sonde.bridge import as_answers, as_block
+    from sonde.prompting.templates import fill_templates, name_parts
+    from sonde.prompts import FillMask
+
     for relation in dataset.relations:
-        if not person_answer(relation):
+        facts = dataset.frame(relation.id)
+        facts = facts.filter(~facts["tags"].list.contains(APART))
+        if (parts := name_parts(relation, facts)) is None:
             continue
+        template, subjects = parts
         names = dataset.object_names(relation.id, aliases=True)
-        want = Fill(watched=names, vocabulary=dataset.vocabulary)
-        frame = dataset.frame(relation.id)
-        frame = frame.filter(~frame["tags"].list.contains(APART))
-        facts = {fact.id: fact for fact in facts_of(frame)}
-        for shard in shards(name_prompts(relation, frame, want), SHARD_WEIGHT):
-            yield from _guessed(shard, facts, guesser)
+        request = FillMask(targets=names, vocabulary=dataset.vocabulary)
+        batches = fill_templates(relation, [template], subjects, request)
+        correct = {
+            fact: {name for names in objects for name in names}
+            for fact, objects in facts.select("fact", "object_names").iter_rows()
+        }
+        # the sentence asks of a name, not of the relation
+        blocks = (as_block(replace(batch, cloze=False)) for batch in batches)
+        for shard in shards(blocks, SHARD_WEIGHT):
+            collected = Answering(shard)
+            for position, found in answer(guesser, shard):
+                collected.add(position, found)
+            for block in blocks_of(collected.table()):
+                for fact in _guessed(as_answers(block), correct):
+                    yield relation.id, fact
 
 
-def _guessed(shard: Prompts, facts: dict[str, Fact], guesser: Model) -> Iterator[Place]:
-    for position, found in one_by_one(answer(guesser, shard)):
-        fact = facts[shard[position].key.fact]
-        right = {name for entity in fact.objects for name in entity.names}
-        if suggests(judge(found, right).rank or 0):
-            yield fact.relation, fact.id
+def _guessed(answers: Answers, correct: Mapping[str, set[str]]) -> Iterator[str]:
+    """The facts of which a correct name is among the first answers."""
+    ranks = cast("MaskScores", answers.result).target_ranks
+    targets = cast("FillMask", answers.batch.request).targets
+    for fact, row in zip(answers.frame["fact"], ranks.tolist(), strict=True):
+        first = (name for name, rank in zip(targets, row, strict=True) if 0 < rank <= GUESS_RANK)
+        if not correct[fact].isdisjoint(first):
+            yield fact
