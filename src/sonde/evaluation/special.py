@@ -31,9 +31,7 @@ def _lines(
     """Rows of ESTIMATES; the interval holds the value."""
     low, high = min(ends[0], value), max(ends[1], value)
     by, group = (["relation"], [relation]) if relation else ([], [])
-    # within a relation one number has both names
-    for over in ("relations", "facts") if relation else ("facts",):
-        yield id, over, by, group, value, low, high, n, clusters
+    yield id, by, group, value, low, high, n, clusters
 
 
 def _ends(draws: Floats) -> tuple[float, float]:
