@@ -11,8 +11,7 @@ from statistics import fmean
 from sonde.attribution.asking import Kind, Parted, PartName
 from sonde.core.examinations import Attribution
 from sonde.core.reports import Cell, Estimate, HeatRow, HeatStrip, Metric, Report, Table
-from sonde.reporting.build.parts import headline
-from sonde.reporting.build.tables import Field, table
+from sonde.reports.legacy import Field, headline, table
 
 TITLES: Mapping[Kind, str] = {
     "prompt": "The prompt",

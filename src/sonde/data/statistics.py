@@ -39,9 +39,9 @@ from sonde.core.fact_frames import entities, is_apart
 from sonde.core.facts import ANSWER_SLOT, DATE_SLOT, SLOT, SUBJECT_SLOT, Dataset, Relation
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
+from sonde.evaluation.stats import LEVEL, resampled_sums
 from sonde.prompting.matching import word_count, words_in
 from sonde.prompting.segmenting import PACKAGES
-from sonde.stats.intervals import percentile_interval, resampled_means
 
 if TYPE_CHECKING:
     from polars import DataFrame, LazyFrame
@@ -224,7 +224,8 @@ def resampled_mean(
     sums: NDArray[np.float64], sizes: NDArray[np.float64], rng: np.random.Generator, n: int
 ) -> Estimate:
     """The mean of n things in clusters, by their sums and sizes, which the interval resamples."""
-    low, high = percentile_interval(resampled_means(sums, sizes, rng))
+    drawn = resampled_sums(np.column_stack([sums, sizes]), rng)
+    low, high = np.quantile(drawn[:, 0] / drawn[:, 1], (LEVEL / 2, 1 - LEVEL / 2)).tolist()
     mean = float(sums.sum() / sizes.sum())
     return Estimate(value=mean, low=min(low, mean), high=max(high, mean), n=n)
 

@@ -19,7 +19,7 @@ from sonde.doctor.agreement import KINDS, Pair, choice, lead, tolerance_for
 from sonde.doctor.diagnose import WRITTEN, alike, answered, spread, wants
 from sonde.doctor.findings import Finding, counted, ok, skipped, some, warning
 from sonde.doctor.numbers import is_finite
-from sonde.stats.intervals import wilson
+from sonde.evaluation.stats import wilson
 
 HALVES = ("bfloat16", "float16")
 FACTS = 2  # of each relation
