@@ -11,7 +11,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
-from polars import col, lit, when
+from polars import col, lit
 
 from sonde.answers import Answers, Completions, Ragged, Samples, to_arrow
 from sonde.core.components import setting
@@ -58,6 +58,7 @@ from sonde.prompts import Generate, PromptBatch, Sample
 BATCH = 1024  # pairs that are prompted template by template, so that equal beginnings meet
 
 PROMPT = ("fact_no", "template_no", "alias_no")
+LU = "LU, string match"  # as LAMA-UHN, which also excludes what parts of names suggest
 LONGEST = 5  # tokens of answers whose overconfidence is told apart by length, as in the paper
 # LAMA's own prompt of a fact, on the facts of LAMA-UHN
 LAMA_PROMPT = (
@@ -209,16 +210,10 @@ class BeliefIcl(Probe):
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         facts = fact_table(data, "pair")
-        flat = col("gold_names").list.eval(pl.element().explode())
-        rows = facts.select("majority", flat, "language").iter_rows()
-        silent = [
-            relation.id for relation in data.asked_relations() if not self.templates(relation)
-        ]
-        reason = when(col("relation").is_in(silent)).then(lit("no template of these settings"))
-        return facts.with_columns(
-            majority_correct=pl.Series([self.accepts(*row) for row in rows], dtype=pl.Boolean),
-            excluded=reason.otherwise("excluded"),
-        )
+        names = col("gold_names").list.eval(pl.element().explode())
+        guesses = facts.select("majority", names, "language").iter_rows()
+        correct = pl.Series([self.accepts(*guess) for guess in guesses], dtype=pl.Boolean)
+        return facts.with_columns(majority_correct=correct)
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether the lemmas of a name follow each other in the answer."""
@@ -241,19 +236,16 @@ class BeliefIcl(Probe):
         # the examples end with a full stop: one that closes an answer is none of its tokens
         tokens, text = result.token_logprobs, pl.Series(result.text).cast(pl.String)
         closed = text.str.strip_chars_end().str.contains("[.。]$").to_numpy() & (tokens.counts > 1)
-        kept = np.ones(len(tokens.values), dtype=np.bool_)
-        kept[tokens.offsets[1:][closed] - 1] = False
-        result = replace(
-            result, token_logprobs=Ragged.of(tokens.counts - closed, tokens.values[kept])
-        )
-        rows = judge_text(
-            replace(answers, result=result), facts, self.accepts, str, abstaining(self.abstaining)
-        )
-        told = [(text, languages[id]) for text, id in rows["answer", "relation"].rows()]
+        open_tokens = np.ones(len(tokens.values), dtype=np.bool_)
+        open_tokens[tokens.offsets[1:][closed] - 1] = False
+        tokens = Ragged.of(tokens.counts - closed, tokens.values[open_tokens])
+        answers = replace(answers, result=replace(result, token_logprobs=tokens))
+        rows = judge_text(answers, facts, self.accepts, str, abstaining(self.abstaining))
+        texts = [(text, languages[id]) for text, id in rows["answer", "relation"].rows()]
         return rows.with_columns(
-            text=col("answer").str.strip_chars(),
-            answer=pl.Series([normal(*each) for each in told], dtype=pl.String),
-            n_words=pl.Series([word_count(*each) for each in told], dtype=pl.UInt16),
+            generated=col("answer").str.strip_chars(),
+            answer=pl.Series([normal(*each) for each in texts], dtype=pl.String),
+            n_words=pl.Series([word_count(*each) for each in texts], dtype=pl.UInt16),
         )
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -271,11 +263,12 @@ class BeliefIcl(Probe):
 
     @property
     def metrics(self) -> Sequence[m.Metric | m.Special]:
-        short = col("n_tokens").is_between(1, LONGEST)
-        lengths = {str(n): col("n_tokens") == n for n in range(1, LONGEST + 1)}
+        n_tokens = col("n_tokens")
+        lengths = {str(n): n_tokens == n for n in range(1, LONGEST + 1)}
+        lengths |= {f"1-{LONGEST}": n_tokens.is_between(1, LONGEST)}
         gap = (col("sequence_prob") - m.CORRECT).sum()
-        counted = col("n_words").is_not_null()
         prompts: dict[str, Any] = {"den": pl.len(), "counts": "prompts"}
+        points = prompts | {"unit": "points", "better": "zero"}
         return (
             m.accuracy("acc_at_1", label="Acc@1"),
             *m.TEMPLATE_ACCURACY,
@@ -283,7 +276,7 @@ class BeliefIcl(Probe):
             m.OVERCONFIDENCE,
             m.ECE,
             *m.COVERAGE,
-            m.accuracy("single_prompt.acc_at_1", where=LAMA_PROMPT, baseline=None, label="LU"),
+            m.accuracy("single_prompt.acc_at_1", where=LAMA_PROMPT, baseline=None, label=LU),
             *m.only_aliases(alike),
             *m.only_templates(alike),
             m.drivers_gap(alike),
@@ -294,7 +287,7 @@ class BeliefIcl(Probe):
             m.Metric(
                 "one_word_rate",
                 num=(col("n_words") == 1).sum(),
-                where=counted,
+                where=col("n_words").is_not_null(),
                 label="one-word rate",
                 help="share of answers of exactly one word",
                 **prompts,
@@ -304,21 +297,18 @@ class BeliefIcl(Probe):
                     f"overconfidence.tokens.{length}",
                     num=gap,
                     where=where,
-                    unit="points",
-                    better="zero",
                     label=f"overconfidence, {length} tokens",
                     help="mean probability of answers of so many tokens minus their accuracy",
-                    **prompts,
+                    **points,
                 )
-                for length, where in (lengths | {f"1-{LONGEST}": short}).items()
+                for length, where in lengths.items()
             ),
             m.Metric(
                 f"within_{LONGEST}_tokens",
-                num=short.sum(),
-                better="",
+                num=lengths[f"1-{LONGEST}"].sum(),
                 label=f"1 to {LONGEST} tokens",
                 help="share of answers of so many tokens",
-                **prompts,
+                **prompts | {"better": ""},
             ),
             s.template_overconfidence(self.min_prompts, "sequence_prob", lengths["1"]),
             *m.ABSTENTION,
@@ -342,7 +332,7 @@ class BeliefIcl(Probe):
                 "one_word_rate",
             ),
             over="facts",
-            browse=("relation", "subject", "gold", "text", "correct", "confidence"),
+            browse=("relation", "subject", "gold", "generated", "correct", "confidence"),
             notes=(
                 "Answers are compared by their lemmas: correct if those of a correct name follow "
                 "each other in the answer, consistent if one answer contains the other.",
