@@ -5,6 +5,7 @@ from dataclasses import replace
 import polars as pl
 import pytest
 
+from sonde.core.facts import Dataset
 from sonde.evaluation.estimate import Contrast, Group, estimate_results
 from sonde.probes.bear import Bear
 from sonde.probes.lama import Lama
@@ -63,11 +64,7 @@ def test_facts_have_their_outcome_and_every_prompt() -> None:
 
 
 def test_several_prompts_of_a_fact_are_counted() -> None:
-    data = dataset_of(
-        [fact("P1", f"s{n}", "ab"[n % 2]) for n in range(6)],
-        relation("P1", "[X] a [Y].", "[X] b [Y]."),
-    )
-    report = sample_report(data, say(default="b"), Bear())
+    report = sample_report(two_templates(), say(default="b"), Bear())
     facts = report["facts"]
     assert isinstance(facts, Facts)
     assert facts.frame["correct prompts"].to_list()[:2] == [[0.0, 2.0], [2.0, 2.0]]
@@ -82,18 +79,24 @@ def test_a_fact_that_is_excluded_is_in_the_table() -> None:
     assert facts.frame["share"].to_list() == [None] * 3 + [1.0] * 6 and facts.outcome[0] == 3
 
 
+def two_templates() -> Dataset:
+    facts = [fact("P1", f"s{n}", "ab"[n % 2]) for n in range(12)]
+    return dataset_of(facts, relation("P1", "[X] a [Y].", "[X] b [Y]."))
+
+
 def test_groups_are_by_any_column_and_contrasts_are_figures_of_their_own() -> None:
-    data = world(2, 12)
     report = sample_report(
-        data,
-        say(default="b"),
+        two_templates(),
+        lambda prompt: {"b" if prompt["prefix"].endswith(" a ") else "a": 0.6},
+        Bear(),
         groups=[Group(("gold",))],
-        contrasts=[Contrast("gold", "a", ("p_at_1",))],
+        contrasts=[Contrast("template_no", 1, ("accuracy",))],
     )
     by = report["by-gold"]
     assert isinstance(by, Exhibit) and by.frame["label"].to_list()[0] == "All"
-    difference = report["difference-gold-p_at_1"]
+    difference = report["difference-template-accuracy"]
     assert isinstance(difference, Exhibit) and difference.units["x"] == "points"
+    assert difference.frame.select("label", "facts").rows() == [("2", 12)]
 
 
 def test_columns_that_are_never_pooled_keep_lines_of_their_own() -> None:
@@ -120,7 +123,7 @@ def test_headlines_of_another_unit_are_a_table() -> None:
             {"certificate": {"verdict": "close", "reference": "hf:x"}},
             "The certificate of this model",
         ),
-        ({"model": {"name": "openai:http://h", "details": {}}}, "The numbers of another program"),
+        ({"model": {"name": "server:http://h", "details": {}}}, "The numbers of another program"),
     ],
 )
 def test_doubts_about_the_numbers_are_warnings(manifest: dict[str, object], start: str) -> None:
