@@ -24,12 +24,12 @@ from sonde.cli.options import (
 from sonde.cli.report import show_report
 from sonde.core.abilities import Attributes, Generates, Model, prompts_as_given
 from sonde.core.errors import UsageError
+from sonde.core.plain import json_text, plain
 from sonde.core.progress import told
 from sonde.core.prompts import Generate, Key, Prompt
 from sonde.core.reports import Report
 from sonde.models.load import attributor
-from sonde.reporting.render.json import as_json as to_json
-from sonde.reporting.render.json import json_text
+from sonde.reports.legacy import modern
 
 MOST_TOKENS = 15
 
@@ -171,7 +171,8 @@ def _show(
     lines = []
     if as_json is not None:
         with writing(as_json):
-            text = json_text(to_json(report, provenance))
+            shown = replace(modern(report), provenance=provenance)
+            text = json_text({name: plain(v) for name, v in shown.to_json().items()})
             as_json.write_text(text + "\n", encoding="utf-8")
         lines = [f"json: {as_json}"]
     show_report(report, provenance, lines, html=html)

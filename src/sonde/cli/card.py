@@ -15,9 +15,9 @@ from sonde.cli.options import ALL_TABLES, JSON, SEED, SPLIT, SourceOptions, argu
 from sonde.cli.report import show_report
 from sonde.core.errors import UsageError
 from sonde.core.files import whole
+from sonde.core.plain import json_text, plain
 from sonde.data.catalog import folder_of
 from sonde.data.format import open_dataset
-from sonde.reporting.render.json import json_text, plain
 
 PAGE = Path("card.html")
 

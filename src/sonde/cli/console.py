@@ -27,10 +27,9 @@ from rich.text import Text
 
 from sonde.cli.main import Stopped
 from sonde.core.errors import StoreError
+from sonde.core.plain import json_text
 from sonde.core.progress import heard
 from sonde.core.words import legible
-from sonde.reporting.render.json import json_text
-from sonde.reporting.render.terminal_text import line
 
 PLAIN: dict[str, Any] = {"markup": False, "emoji": False, "highlight": False}
 
@@ -64,6 +63,11 @@ def errors() -> Console:
     if _with_bars:
         return _with_bars[-1]
     return _guarded(Console(stderr=True, soft_wrap=True, **PLAIN))
+
+
+def line(text: str, style: str = "") -> Text:
+    """Text as it is: no markup is read in it, and control characters are shown escaped."""
+    return Text(legible(text), style)
 
 
 def say(text: str, *, soft_wrap: bool = False) -> None:

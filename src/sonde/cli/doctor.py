@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 
-from sonde.cli.console import output, print_json, say, waiting
+from sonde.cli.console import line, output, print_json, say, waiting
 from sonde.cli.options import (
     CHANGE,
     RELATIONS,
@@ -41,8 +41,7 @@ from sonde.doctor.diagnose import diagnose, more_facts, sample, wants
 from sonde.doctor.findings import Case, Diagnosis, Finding, Verdict, counted
 from sonde.doctor.precision import HALVES, Asked, beside_float32, fixed_prompts, not_compared
 from sonde.models.load import check, examiner
-from sonde.former import PROBES
-from sonde.reporting.render.terminal_text import line
+from sonde.probes import PROBES
 from sonde.runs import certifying
 from sonde.runs.certificates import file_named, keep
 from sonde.runs.certifying import as_reference, ask, compare

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-RENDERER = "sonde.reporting.render.notebook"
+RENDERER = "sonde.reports.legacy"
 """Imported when something is first shown, by its name: the nouns know nothing of pages."""
 
 

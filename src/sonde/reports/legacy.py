@@ -361,3 +361,13 @@ def _figure(figure: Any) -> Iterator[Exhibit]:
     if rows:
         frame = pl.DataFrame(rows, infer_schema_length=None)
         yield Exhibit(figure.id, figure.title, frame, units, cast(Any, kind), note, **more)
+
+
+def html(part: Any) -> str:
+    """A report, table or figure of the former kind, for a notebook."""
+    from sonde.reports.notebook import exhibit_html, report_html
+
+    if isinstance(part, old.Report):
+        return report_html(modern(part))
+    parts = [_table(part)] if isinstance(part, Table) else list(_figure(part))
+    return "".join(map(exhibit_html, parts))
