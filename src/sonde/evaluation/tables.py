@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
 import polars as pl
-from polars import col
+from polars import Boolean, Enum, Float32, Float64, List, String, UInt16, UInt32, col
 
 from sonde.answers import Answers, OptionScores
 from sonde.core.errors import DataError, UsageError, nearest
@@ -22,99 +22,105 @@ if TYPE_CHECKING:
 
 FACT = ("relation", "fact")
 QUESTION = ("relation", "subject_id", "date")
+LEFT: Any = {"how": "left", "maintain_order": "left"}
 
 FACTS: Mapping[str, Any] = {
-    "fact_no": pl.UInt32,  # the row of the fact in this table
-    "relation": pl.Enum,
-    "label": pl.String,
-    "kind": pl.String,  # 1-1, N-1 or N-M, null if unknown
-    "language": pl.String,
-    "canonical_id": pl.String,  # of the relation in every language
-    "relation_tags": pl.List(pl.String),
-    "fact": pl.String,
-    "subject_id": pl.String,
-    "subject": pl.String,
-    "aliases": pl.List(pl.String),  # the usual name first
-    "gold": pl.String,  # usual names of the correct objects
-    "gold_names": pl.List(pl.List(pl.String)),  # all names of each correct object, the usual first
-    "question_names": pl.List(pl.List(pl.String)),  # of the question's objects; null if only one
-    "also_correct": pl.List(pl.String),  # further names, by facts that are for training only
-    "split": pl.String,
-    "tags": pl.List(pl.String),
-    "majority": pl.String,  # usual name of the most common object of the relation
-    "majority_correct": pl.Boolean,  # it is correct
-    "guessable": pl.Boolean,  # the subject's name contains the usual name of an object
-    "cluster": pl.UInt32,  # of relation and subject; facts of one are resampled together
-    "question": pl.UInt32,  # of relation, subject and date
-    "date": pl.String,
-    "valid_from": pl.String,
-    "valid_to": pl.String,
-    "excluded": pl.String,  # why the fact is not scored, null if it is
+    "fact_no": UInt32,  # the row of the fact in this table
+    "relation": Enum,
+    "label": String,
+    "kind": String,  # 1-1, N-1 or N-M, null if unknown
+    "language": String,
+    "canonical_id": String,  # of the relation in every language
+    "relation_tags": List(String),
+    "fact": String,
+    "subject_id": String,
+    "subject": String,
+    "aliases": List(String),  # the usual name first
+    "gold": String,  # usual names of the correct objects
+    "gold_names": List(List(String)),  # all names of each correct object, the usual first
+    "question_names": List(List(String)),  # of the question's objects; null if only one
+    "also_correct": List(String),  # further names, by facts that are for training only
+    "split": String,
+    "tags": List(String),
+    "majority": String,  # usual name of the most common object of the relation
+    "majority_correct": Boolean,  # it is correct
+    "guessable": Boolean,  # the subject's name contains the usual name of an object
+    "cluster": UInt32,  # of relation and subject; facts of one are resampled together
+    "question": UInt32,  # of relation, subject and date
+    "date": String,
+    "valid_from": String,
+    "valid_to": String,
+    "excluded": String,  # why the fact is not scored, null if it is
 }
 """Further columns: `numbers.NAME` and `details.NAME`. Dates are absent if no fact has one."""
 
 TEMPLATES: Mapping[str, Any] = {
-    "relation": pl.Enum,
-    "template": pl.String,
-    "template_no": pl.UInt16,  # from 1, among those that the probe uses
-    "text": pl.String,
-    "source": pl.String,
-    "style": pl.String,
-    "group": pl.String,
-    "origin": pl.String,
-    "language": pl.String,
+    "relation": Enum,
+    "template": String,
+    "template_no": UInt16,  # from 1, among those that the probe uses
+    "text": String,
+    "source": String,
+    "style": String,
+    "group": String,
+    "origin": String,
+    "language": String,
 }
 
 ROWS: Mapping[str, Any] = {
-    "fact_no": pl.UInt32,
-    "relation": pl.Enum,
-    "template_no": pl.UInt16,  # 0: none of TEMPLATES
-    "alias_no": pl.UInt16,  # 0: the usual name of the subject, or none of its aliases
-    "answer_mode": pl.Enum,  # score, fill or generate
-    "answer": pl.Enum,
-    "correct": pl.Boolean,
-    "baseline": pl.Float32,  # or Boolean: what the control gets on this prompt
-    "guessable": pl.Boolean,
-    "tied": pl.Boolean,  # the two best answers are equally likely
-    "rank": pl.UInt32,  # of the best correct name, ties against it; null: none could be answered
-    "ranked": pl.Float32,  # share of (correct, wrong) pairs of options in order
-    "confidence": pl.Float32,  # probability of the answer, or its share among the options
-    "gold_logprob": pl.Float32,  # of all correct names together
-    "finished": pl.Boolean,
-    "abstained": pl.Boolean,
-    "n_tokens": pl.UInt16,
-    "n_words": pl.UInt16,
-    "sequence_prob": pl.Float32,
-    "options_id": pl.UInt32,  # a hash of the set of options
-    "helped": pl.UInt32,  # added names of objects that are more likely than the usual one
-    "compared": pl.UInt32,  # of these
-    "set_precision": pl.Float32,
-    "set_recall": pl.Float32,
-    "set_f1": pl.Float32,
-    "average_precision": pl.Float32,
-    "set_whole": pl.Float32,
+    "fact_no": UInt32,
+    "relation": Enum,
+    "template_no": UInt16,  # 0: none of TEMPLATES
+    "alias_no": UInt16,  # 0: the usual name of the subject, or none of its aliases
+    "answer_mode": Enum,  # score, fill or generate
+    "answer": Enum,
+    "correct": Boolean,
+    "baseline": Float32,  # or Boolean: what the control gets on this prompt
+    "guessable": Boolean,
+    "tied": Boolean,  # the two best answers are equally likely
+    "rank": UInt32,  # of the best correct name, ties against it; null: none could be answered
+    "ranked": Float32,  # share of (correct, wrong) pairs of options in order
+    "confidence": Float32,  # probability of the answer, or its share among the options
+    "gold_logprob": Float32,  # of all correct names together
+    "finished": Boolean,
+    "abstained": Boolean,
+    "n_tokens": UInt16,
+    "n_words": UInt16,
+    "sequence_prob": Float32,
+    "options_id": UInt32,  # a hash of the set of options
+    "helped": UInt32,  # added names of objects that are more likely than the usual one
+    "compared": UInt32,  # of these
+    "set_precision": Float32,
+    "set_recall": Float32,
+    "set_f1": Float32,
+    "average_precision": Float32,
+    "set_whole": Float32,
 }
 """Axis columns of the probe come after alias_no. A column that a probe lacks is absent. Floats stay
 as wide as they were judged: what a masked model gave is float32, sums are float64."""
 
 ESTIMATES: Mapping[str, Any] = {
-    "metric": pl.String,
-    "of": pl.String,  # value, baseline or difference
-    "over": pl.String,  # relations: each relation counts the same; facts: each fact does
-    "run": pl.String,
-    "reference": pl.String,  # what a difference is to, if not to the metric's baseline
-    "group_by": pl.List(pl.String),  # columns; none for all rows
-    "group": pl.List(pl.String),  # their values
-    "value": pl.Float64,
-    "low": pl.Float64,
-    "high": pl.Float64,
-    "p": pl.Float64,
-    "p_adjusted": pl.Float64,
-    "n": pl.UInt32,
-    "n_clusters": pl.UInt32,
+    "metric": String,
+    "of": String,  # value, baseline or difference
+    "over": String,  # relations: each relation counts the same; facts: each fact does
+    "run": String,
+    "reference": String,  # what a difference is to, if not to the metric's baseline
+    "group_by": List(String),  # columns; none for all rows
+    "group": List(String),  # their values
+    "value": Float64,
+    "low": Float64,
+    "high": Float64,
+    "p": Float64,
+    "p_adjusted": Float64,
+    "n": UInt32,
+    "n_clusters": UInt32,
 }
 
-MERGED = 2**21  # options of batches that are judged together
+KNOWN = {
+    n: String if t == Enum else t for n, t in (*TEMPLATES.items(), *FACTS.items(), *ROWS.items())
+}
+
+OPTIONAL = (*DATES, "question_names", "also_correct")
+CELLS = 2**21  # options that are judged together, at most
 UNANSWERABLE = "no correct name can be answered"
 NO_TEMPLATE = "the relation has no template"
 
@@ -125,86 +131,74 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
     With unit "pair", the facts of one subject, relation and date are one row, known by the first
     of them, with the objects of all of them, whatever their split.
     """
-    relations = data.asked_relations()
-    asked = pl.concat([data.asked_frame(relation.id) for relation in relations])
-    if asked.select(FACT).is_duplicated().any():
-        repeated = asked.filter(asked.select(FACT).is_duplicated())["fact"][0]
+    parts = []
+    for relation in data.asked_relations():
+        common = commonest_objects(data.split_frame(relation.id))
+        about: dict[str, Any] = {
+            "label": relation.label,
+            "kind": relation.kind,
+            "language": relation.language,
+            "canonical_id": relation.same,
+            "relation_tags": list(relation.tags),
+            "majority": common[0][0] if common else "",
+        }
+        values = (pl.lit(value, FACTS[name]).alias(name) for name, value in about.items())
+        parts.append(data.asked_frame(relation.id).with_columns(values))
+    rows = pl.concat(parts)
+    if (again := rows.select(FACT).is_duplicated()).any():
+        repeated = rows.filter(again)["fact"][0]
         raise DataError(f"two facts have the id {repeated!r}; give each fact an id of its own")
-    merged = unit == "pair"
-    rows = asked.unique(QUESTION, keep="first", maintain_order=True) if merged else asked
-    every = pl.concat([data.frame(relation.id) for relation in relations])
+    pairs = unit == "pair"
+    if pairs:
+        rows = rows.unique(QUESTION, keep="first", maintain_order=True)
+    every = pl.concat([data.frame(relation.id) for relation in data.asked_relations()])
     every = every.join(rows, on=QUESTION, how="semi", maintain_order="left")
-    if merged:
+    # facts for training only have objects without identifiers, which cannot be merged
+    training = is_apart() & (col("split") != data.selection.split)
+    counted = every.lazy() if pairs else every.lazy().filter(~training)
+    objects = united(entities(counted, *QUESTION), *QUESTION)
+    rows = rows.join(objects.collect(), on=QUESTION, suffix="_merged", **LEFT)
+    if pairs:
         # the names of the fact that is prompted come first
-        names = pl.concat([rows, every]).select(*QUESTION, aliases="subject_names")
-        names = (
-            names.explode("aliases")
-            .group_by(QUESTION)
-            .agg(col("aliases").unique(maintain_order=True))
-        )
-        objects = united(entities(every.lazy(), *QUESTION), *QUESTION).collect()
-        objects = objects.select(*QUESTION, gold_names="object_names")
-        rows = rows.join(names, on=QUESTION, how="left", maintain_order="left")
-        rows = rows.join(objects, on=QUESTION, how="left", maintain_order="left")
-        rows = rows.with_columns(
-            col("gold_names").fill_null([]), subject=col("aliases").list.first()
+        names = pl.concat(part.select(*QUESTION, aliases="subject_names") for part in (rows, every))
+        distinct = col("aliases").unique(maintain_order=True)
+        aliases = names.explode("aliases").group_by(QUESTION).agg(distinct)
+        rows = rows.join(aliases, on=QUESTION, **LEFT).with_columns(
+            subject=col("aliases").list.first(),
+            gold_names=col("object_names_merged").fill_null([]),
+            question_names=None,
+            also_correct=None,
         )
     else:
-        rows = rows.rename({"subject_names": "aliases", "object_names": "gold_names"})
-    rows = rows.join(_question_objects(every, data), on=QUESTION, how="left", maintain_order="left")
-    common = {
-        r.id: next(iter(commonest_objects(data.split_frame(r.id))), ("", 0))[0] for r in relations
-    }
-    about = pl.DataFrame(
-        [
-            (r.id, r.label, r.kind, r.language, r.same, list(r.tags), common[r.id])
-            for r in relations
-        ],
-        {name: FACTS.get(name, pl.String) for name in ABOUT} | {"relation": pl.String},
-        orient="row",
-    )
-    rows = rows.join(about, on="relation", how="left", maintain_order="left")
+        correct = col("object_names").explode().explode().unique(maintain_order=True)
+        further = every.filter(training).group_by(QUESTION).agg(also_correct=correct)
+        several = pl.when(col("object_ids_merged").list.len() > 1)
+        rows = rows.join(further, on=QUESTION, **LEFT).with_columns(
+            aliases="subject_names",
+            gold_names="object_names",
+            question_names=several.then("object_names_merged"),
+        )
     usual = col("gold_names").list.eval(pl.element().list.first())
-    texts = zip(rows["subject"], rows.select(usual).to_series(), strict=True)
-    guessable = [any(n.casefold() in name.casefold() for n in objects) for name, objects in texts]
+    texts = zip(rows["subject"].to_list(), rows.select(usual).to_series().to_list(), strict=True)
+    contained = [any(n.casefold() in text.casefold() for n in names) for text, names in texts]
+    relations = Enum([relation.id for relation in data.asked_relations()])
     rows = rows.with_row_index("fact_no").with_columns(
         gold=usual.list.join(", "),
         majority_correct=usual.list.contains(col("majority")).fill_null(False),
-        guessable=pl.Series(guessable, dtype=pl.Boolean),
+        guessable=pl.Series(contained, dtype=Boolean),
         cluster=pl.struct("relation", "subject_id").rank("dense"),
         question=pl.struct(QUESTION).rank("dense"),
-        relation=col("relation").cast(pl.Enum([r.id for r in relations])),
-        excluded=pl.lit(None, pl.String),
+        relation=col("relation").cast(relations),
+        excluded=pl.lit(None, String),
         **{name: pl.when(col(name) != "").then(name) for name in DATES},
     )
-    optional = (*DATES, "also_correct")
-    missing = [name for name in optional if rows[name].is_null().all()]
-    table = rows.select(name for name in FACTS if name not in missing)
-    table = table.cast({name: FACTS[name] for name in ("fact_no", "cluster", "question")})
+    table = rows.select(*FACTS)
     for kind in ("numbers", "details"):
         named = rows.select("fact_no", kind).explode(kind).drop_nulls(kind).unnest(kind)
-        for name in named["name"].unique(maintain_order=True):
-            values = named.filter(col("name") == name).unique("fact_no", keep="first")
-            values = values.select("fact_no", col("value").alias(f"{kind}.{name}"))
-            table = table.join(values, on="fact_no", how="left", maintain_order="left")
-    return table
-
-
-ABOUT = ("relation", "label", "kind", "language", "canonical_id", "relation_tags", "majority")
-
-
-def _question_objects(every: pl.DataFrame, data: Dataset) -> pl.DataFrame:
-    """Per question all objects that are correct by any fact, and names by facts for training only.
-
-    Objects of facts for training have no identifiers, so they cannot be merged with the others.
-    """
-    counted = ~is_apart() | (col("split") == data.selection.split)
-    objects = united(entities(every.lazy().filter(counted), *QUESTION), *QUESTION)
-    several = col("object_ids").list.len() > 1
-    objects = objects.select(*QUESTION, question_names=pl.when(several).then("object_names"))
-    names = col("object_names").explode().explode().unique(maintain_order=True)
-    training = every.lazy().filter(~counted).group_by(QUESTION).agg(also_correct=names)
-    return objects.join(training, on=QUESTION, how="full", coalesce=True).collect()
+        named = named.with_columns(name=kind + "." + col("name"))
+        wide = named.pivot("name", index="fact_no", values="value", aggregate_function="first")
+        table = table.join(wide, on="fact_no", **LEFT)
+    return table.drop(name for name in OPTIONAL if table[name].is_null().all())
 
 
 def template_table(
@@ -217,7 +211,7 @@ def template_table(
         for r in relations
         for n, t in enumerate(templates(r), 1)
     ]
-    schema = {**TEMPLATES, "relation": pl.Enum([relation.id for relation in relations])}
+    schema = {**TEMPLATES, "relation": Enum([relation.id for relation in relations])}
     return pl.DataFrame(rows, schema, orient="row")
 
 
@@ -227,76 +221,46 @@ def pack(
     templates: pl.DataFrame,
     axes: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """All graded prompts as one frame, sorted by relation and fact, texts as numbers.
+    """All graded prompts as one frame, sorted by relation and fact, in few bytes each.
 
     Prompts about no fact are dropped. Of two answers to one prompt the later counts, except under
     templates that are none of the probe's.
     """
-    facts_by_id = facts.select(col("relation").cast(pl.String), "fact", "fact_no")
-    names = facts.select("fact_no", subject="aliases").explode("subject").drop_nulls()
-    names = names.unique(maintain_order=True)
-    alias_no = pl.int_range(pl.len(), dtype=pl.UInt16).over("fact_no")
+    about = facts.select(col("relation").cast(String), "fact", "fact_no")
+    numbers = templates.select(col("relation").cast(String), "template", "template_no")
+    names = (
+        facts.select("fact_no", subject="aliases").explode("subject").unique(maintain_order=True)
+    )
+    alias_no = pl.int_range(pl.len(), dtype=UInt16).over("fact_no")
     names = names.with_columns(alias_no=alias_no).filter(col("alias_no") > 0)
-    numbers = templates.select(col("relation").cast(pl.String), "template", "template_no")
-    texts: dict[str, dict[str, int]] = {}
     parts = []
     for frame in frames:
-        relations = frame["relation"].unique()
-        about = facts_by_id.filter(col("relation").is_in(relations.implode()))
-        part = frame.drop("prefix", "suffix", strict=False)
-        part = part.join(about, on=FACT, how="inner", maintain_order="left")
-        part = part.join(numbers, on=("relation", "template"), how="left", maintain_order="left")
-        part = part.join(names, on=("fact_no", "subject"), how="left", maintain_order="left")
-        part = part.drop("relation", "fact", "template", "subject")
-        part = part.with_columns(col("template_no", "alias_no").fill_null(0))
-        for name in part.select(pl.col(pl.String, pl.Enum, pl.Categorical)).columns:
-            # numbers of texts, as the texts of all frames are known only at the end
-            known = texts.setdefault(name, {})
-            column = part[name].cast(pl.String)
-            distinct = column.drop_nulls().unique(maintain_order=True)
-            codes = pl.Series(
-                [known.setdefault(text, len(known)) for text in distinct], dtype=pl.UInt32
-            )
-            part = part.with_columns(
-                column.replace_strict(distinct, codes, default=None, return_dtype=pl.UInt32)
-            )
-        integers = {
-            n: t for n, t in ROWS.items() if t != pl.Enum and t != pl.Float32 and n in part.columns
-        }
-        part = part.cast({n: t for n, t in integers.items() if n != "baseline"})
-        parts.append(part)
-    enum = facts["relation"].dtype
+        here = about.filter(col("relation").is_in(frame["relation"].unique().implode()))
+        part = frame.join(here, on=FACT, how="inner", maintain_order="left")
+        part = part.join(numbers, on=("relation", "template"), **LEFT)
+        part = part.join(names, on=("fact_no", "subject"), **LEFT)
+        part = part.drop(*FACT, "template", "subject", "prefix", "suffix", strict=False)
+        integers: Any = {n: t for n, t in ROWS.items() if n in part.columns and t.is_integer()}
+        part = part.cast(integers).with_columns(col("template_no", "alias_no").fill_null(0))
+        parts.append(part.with_columns(col(String, Enum).cast(pl.Categorical)))
     if not parts:
-        return pl.DataFrame(schema={"fact_no": pl.UInt32, "relation": enum})
+        return facts.select("fact_no", "relation").clear()
     rows = pl.concat(parts, how="diagonal_relaxed", rechunk=True)
     parts.clear()
-    key = rows["fact_no"].to_numpy().astype(np.int64)
-    further = [name for name in ("answer_mode", *axes) if name in rows.columns]
-    if further:
-        cell = rows.select(pl.struct(further).rank("dense")).to_series()
-        rows = rows.with_columns(cell=cell) if cell.n_unique() > 1 else rows
-    for name in ("template_no", "alias_no", *(["cell"] if "cell" in rows.columns else [])):
-        values = rows[name].to_numpy()
-        key = key * (int(values.max()) + 1) + values
-    if not (key[1:] > key[:-1]).all():
-        order = np.argsort(key, kind="stable")
-        last = np.append(np.diff(key[order]) != 0, True) | (
-            rows["template_no"].to_numpy()[order] == 0
-        )
-        rows = rows[order[last]]
-    for name, known in texts.items():
-        words = pl.Series(list(known), dtype=pl.Enum(list(known)))
-        rows = rows.with_columns(words.gather(rows[name]).alias(name))
-    rows = rows.drop("cell", strict=False).with_columns(
-        relation=facts["relation"].gather(rows["fact_no"])
-    )
-    first = (
-        "fact_no",
-        "relation",
-        "template_no",
-        "alias_no",
-        *(a for a in axes if a in rows.columns),
-    )
+    place = col("fact_no").cast(pl.UInt64) * 2**32 + col("template_no").cast(UInt32) * 2**16
+    key = ["place", *(n for n in ("answer_mode", *axes) if n in rows and rows[n].n_unique() > 1)]
+    rows = rows.with_columns(place=place + col("alias_no"))
+    if len(key) > 1 or not rows["place"].is_sorted():
+        rows = rows.sort(key, maintain_order=True)
+    again = pl.all_horizontal(col(name).eq_missing(col(name).shift(-1)) for name in key)
+    if rows.select(again.any()).item():
+        rows = rows.filter(~again | (col("template_no") == 0))
+    relation = facts["relation"].gather(rows["fact_no"])
+    rows = rows.drop("place").with_columns(relation=relation)
+    for name in rows.select(col(pl.Categorical)).columns:
+        texts = rows[name].unique(maintain_order=True).drop_nulls().cast(String)
+        rows = rows.with_columns(col(name).cast(Enum(texts)))
+    first = ["fact_no", "relation", "template_no", "alias_no", *(a for a in axes if a in rows)]
     return rows.select(*first, pl.exclude(first))
 
 
@@ -318,17 +282,13 @@ class Results:
     def of(cls, rows: pl.DataFrame) -> Self:
         """Of values that come from no probe: a row per fact with `relation`, `cluster` (numbers)
         and the columns that metrics name."""
-        relations = pl.Enum(rows["relation"].unique(maintain_order=True))
+        relations = Enum(rows["relation"].unique(maintain_order=True))
         rows = rows.with_columns(col("relation").cast(relations)).sort("relation")
-        fact_no = pl.int_range(pl.len(), dtype=pl.UInt32)
-        excluded = pl.lit(None, pl.String)
-        rows = rows.with_columns(fact_no=fact_no, template_no=pl.lit(0, pl.UInt16))
-        facts = rows.select(
-            "fact_no", "relation", col("cluster").cast(pl.UInt32), excluded=excluded
-        )
+        rows = rows.with_row_index("fact_no").with_columns(template_no=pl.lit(0, UInt16))
+        cluster, excluded = col("cluster").cast(UInt32), pl.lit(None, String)
         return cls(
             probe=cast(Any, None),
-            facts=facts,
+            facts=rows.select("fact_no", "relation", cluster, excluded=excluded),
             templates=pl.DataFrame(schema={**TEMPLATES, "relation": relations}),
             rows=rows.drop("cluster"),
         )
@@ -337,63 +297,53 @@ class Results:
         """The same with some of the rows."""
         rows = self.rows
         if relations:
-            rows = rows.filter(col("relation").cast(pl.String).is_in(relations))
+            rows = rows.filter(col("relation").cast(String).is_in(relations))
         if where is not None:
-            chosen = replace(self, rows=rows)
-            rows = rows.filter(
-                chosen.table(where.meta.root_names()).select(where).collect().to_series()
-            )
+            chosen = replace(self, rows=rows).table().select(where)
+            rows = rows.filter(chosen.collect().to_series())
         return replace(self, rows=rows)
 
     def table(self, columns: Iterable[str] = ()) -> pl.LazyFrame:
         """Rows with columns of their facts and templates: those named, else all.
 
-        A row's column wins over one of the fact. A column that this probe lacks is null.
+        A row's column wins over one of the fact. A column that this probe lacks is null. What is
+        not used is not computed.
         """
-        rows, place = self.rows, None
-        every = (*rows.columns, *self.facts.columns, *self.templates.columns, *KNOWN)
-        named = list(dict.fromkeys(columns)) or list(dict.fromkeys(every))
-        further = []
-        for name in named:
-            if name in rows.columns:
-                continue
-            if name in self.facts.columns:
-                further.append(self.facts[name].gather(rows["fact_no"]))
-            elif name in self.templates.columns:
-                place = self._template_places() if place is None else place
-                further.append(self.templates[name].gather(place))
-            elif name in KNOWN:
-                further.append(pl.lit(None, KNOWN[name]).alias(name))
-            else:
-                known = [*KNOWN, *rows.columns, *self.facts.columns]
+        relation = self.templates["relation"].to_physical().to_numpy()
+        first = np.searchsorted(
+            relation, np.arange(len(cast(Enum, self.facts["relation"].dtype).categories))
+        )
+        template = pl.lit(pl.Series(first)).gather(col("relation").to_physical())
+        number = col("template_no")
+        place = pl.when(number > 0).then(template + number - 1)
+        further = {name: pl.lit(None, dtype).alias(name) for name, dtype in KNOWN.items()}
+        for table, row in ((self.templates, place), (self.facts, col("fact_no"))):
+            further |= {name: pl.lit(table[name]).gather(row) for name in table.columns}
+        rows = self.rows.lazy()
+        every = rows.with_columns(e for name, e in further.items() if name not in self.rows)
+        names = list(dict.fromkeys(columns))
+        for name in names:
+            if name not in self.rows and name not in further:
+                known = {*self.rows.columns, *further}
                 raise UsageError(f"the results have no column {name!r}; {nearest(name, known)}")
-        return rows.with_columns(further).select(named).lazy()
-
-    def _template_places(self) -> pl.Series:
-        """The row in `templates` of each row; null if it has none."""
-        counts = self.templates["relation"].to_physical().to_numpy()
-        first = np.searchsorted(counts, np.arange(int(counts.max(initial=0)) + 1))
-        relation, number = self.rows["relation"].to_physical().to_numpy(), self.rows["template_no"]
-        places = pl.Series(first[np.minimum(relation, len(first) - 1)] + number.to_numpy() - 1.0)
-        return places.cast(pl.Int64).set(number == 0, None)
+        return every.select(names) if names else every
 
     def counts(self) -> dict[str, int]:
         """Numbers of facts and prompts, and of those excluded, tied, empty or unfinished."""
-        rows, reasons = self.rows, self.facts["excluded"].drop_nulls().value_counts(sort=True)
-        counts = {
-            "facts": self.facts.height,
-            "scored": rows["fact_no"].n_unique(),
-            "prompts": rows.height,
-            **{f"excluded.{reason}": n for reason, n in reasons.iter_rows()},
-        }
-        present = self.table(["answer", "answer_mode", "tied", "finished"]).select(
+        reasons = self.facts["excluded"].drop_nulls().value_counts(sort=True)
+        generated = col("answer_mode").cast(String) == "generate"
+        counts = self.table().select(
             tied=col("tied").sum(),
-            empty=(col("answer").cast(pl.String) == "")
-            .filter(col("answer_mode") == "generate")
-            .sum(),
+            empty=(generated & (col("answer").cast(String) == "")).sum(),
             unfinished=(~col("finished")).sum(),
         )
-        return counts | {name: n for name, n in present.collect().row(0, named=True).items() if n}
+        return {
+            "facts": self.facts.height,
+            "scored": self.rows["fact_no"].n_unique(),
+            "prompts": self.rows.height,
+            **{f"excluded.{reason}": n for reason, n in reasons.iter_rows()},
+            **{name: n for name, n in counts.collect().row(0, named=True).items() if n},
+        }
 
     def browse(self, columns: Sequence[str], limit: int, seed: int = 0) -> pl.DataFrame:
         """Per fact its most frequent answer, share of correct prompts, median rank and so on.
@@ -401,41 +351,25 @@ class Results:
         Above `limit`, facts are sampled by the seed. Values of columns that the probe never pools
         have rows of their own.
         """
-        scored = self.rows["fact_no"].unique().sort()
-        if len(scored) > limit:
-            ids = self.facts["fact"].gather(scored)
+        facts = self.rows["fact_no"].unique().sort()
+        if len(facts) > limit:
+            ids = self.facts["fact"].gather(facts)
             keys = np.array([draw_key(seed, id) for id in ids], dtype=np.uint64)
-            scored = scored.gather(np.sort(np.argsort(keys, kind="stable")[:limit]))
-        rows = self.rows.filter(col("fact_no").is_in(scored.implode()))
+            facts = facts.gather(np.sort(np.argsort(keys, kind="stable")[:limit]))
+        rows = self.rows.filter(col("fact_no").is_in(facts.implode()))
         key = ["fact_no", *self._separate()]
-        chosen = replace(self, rows=rows).table([*key, *columns]).collect()
-        lines = chosen.select(key).unique(maintain_order=True)
-        lines = lines.join(
-            rows.group_by(key).agg(prompts=pl.len()), on=key, how="left", maintain_order="left"
-        )
-        for name in dict.fromkeys(columns):
-            if name in lines.columns:
-                continue
-            if name not in rows.columns:
-                lines = lines.with_columns(
-                    chosen.unique(key, keep="first", maintain_order=True)[name]
-                )
-                continue
-            value = col(name)
-            if chosen[name].dtype == pl.Enum:
-                counts = (
-                    chosen.select(*key, value.cast(pl.String))
-                    .drop_nulls(name)
-                    .group_by(*key, name)
-                    .len()
-                )
-                counts = counts.sort("len", name, descending=[True, False])
-                values = counts.unique(key, keep="first").drop("len")
-            else:
-                mean = value.median() if name == "rank" else value.mean()
-                values = chosen.group_by(key).agg(mean)
-            lines = lines.join(values, on=key, how="left", maintain_order="left", nulls_equal=True)
-        return lines
+
+        def summary(name: str) -> pl.Expr:
+            if name not in rows:
+                return col(name).first()
+            if rows[name].dtype == Enum:
+                return col(name).cast(String).drop_nulls().mode().sort().first()
+            return col(name).median() if name == "rank" else col(name).mean()
+
+        names = [name for name in dict.fromkeys(columns) if name not in key]
+        table = replace(self, rows=rows).table([*key, *names])
+        groups = table.group_by(key, maintain_order=True)
+        return groups.agg(pl.len().alias("prompts"), *map(summary, names)).collect()
 
     def answer_distribution(self) -> pl.DataFrame:
         """Per relation the number of prompts with each answer, of those correct, and with it gold.
@@ -444,71 +378,56 @@ class Results:
         pools are counted apart.
         """
         key = ["relation", *self._separate()]
-        rows = self.table([*key, "fact_no", "answer", "correct"]).filter(
-            col("answer").is_not_null()
-        )
-        gold = self.facts.lazy().select("fact_no", "relation", names="gold_names").explode("names")
-        gold = gold.drop_nulls("names").with_columns(usual=col("names").list.first())
-        spelled = gold.explode("names").select(
-            "relation", "usual", name=col("names").str.to_lowercase()
-        )
-        answers = rows.with_columns(name=col("answer").cast(pl.String).str.to_lowercase()).join(
-            spelled.unique(("relation", "name"), keep="first", maintain_order=True),
-            on=("relation", "name"),
-            how="left",
-        )
-        answers = answers.with_columns(answer=pl.coalesce("usual", col("answer").cast(pl.String)))
-        given = answers.group_by(*key, "answer").agg(n=pl.len(), correct=col("correct").sum())
-        wanted = rows.join(gold.select("fact_no", answer="usual"), on="fact_no", how="inner")
-        wanted = wanted.group_by(*key, col("answer_right").alias("answer")).agg(gold=pl.len())
-        both = given.join(wanted, on=[*key, "answer"], how="full", coalesce=True)
-        both = both.with_columns(col("n", "correct", "gold").fill_null(0))
-        return both.sort(
-            *key, "n", "gold", "answer", descending=[False] * len(key) + [True, True, False]
-        ).collect()
+        rows = self.table([*key, "fact_no", "answer", "correct"]).drop_nulls("answer")
+        gold = self.facts.lazy().select("fact_no", "relation", name="gold_names").explode("name")
+        gold = gold.drop_nulls("name").with_columns(usual=col("name").list.first())
+        wanted = rows.drop("answer").join(gold.select("fact_no", answer="usual"), on="fact_no")
+        wanted = wanted.group_by(*key, "answer").agg(gold=pl.len())
+        names = gold.explode("name").with_columns(col("name").str.to_lowercase())
+        names = names.unique(("relation", "name"), keep="first", maintain_order=True)
+        given = rows.with_columns(col("answer").cast(String))
+        given = given.with_columns(name=col("answer").str.to_lowercase())
+        given = given.join(names.drop("fact_no"), on=("relation", "name"), how="left")
+        answer = pl.coalesce("usual", "answer").alias("answer")
+        given = given.group_by(*key, answer).agg(n=pl.len(), correct=col("correct").sum())
+        both = given.join(wanted, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
+        order = (-col("n").cast(pl.Int64), -col("gold").cast(pl.Int64), "answer")
+        return both.sort(*key, *order).collect()
 
     def _separate(self) -> list[str]:
         """The columns that are never pooled and have several values here."""
-        columns = [name for name in self.probe.separate if name in self.rows.columns]
+        columns = [name for name in self.probe.separate if name in self.rows]
         return [name for name in columns if self.rows[name].n_unique() > 1]
-
-
-KNOWN = {name: t if t != pl.Enum else pl.String for name, t in (TEMPLATES | FACTS | ROWS).items()}
 
 
 def merge_batches(answers: Iterable[Answers]) -> Iterator[Answers]:
     """Successive batches of one relation and request as one, because each costs milliseconds."""
 
     def merge(parts: list[Answers]) -> Answers:
-        if len(parts) == 1:
-            return parts[0]
-        numbers: dict[Names, int] = {}
-        frames = []
-        for part in parts:
+        numbers: dict[Any, int] = {}
+        frames = [part.frame for part in parts]
+        for n, part in enumerate(parts):
             ids = [numbers.setdefault(names, len(numbers)) for names in part.batch.options]
-            frame = part.frame
             if ids:
-                ids_here = np.array(ids)[part.batch.options_ids()]
-                frame = frame.with_columns(options_id=pl.Series(ids_here, dtype=pl.UInt32))
-            frames.append(frame)
+                column = pl.Series(np.array(ids, np.uint32)[part.batch.options_ids()])
+                frames[n] = frames[n].with_columns(options_id=column)
         batch = replace(parts[0].batch, frame=pl.concat(frames), options=tuple(numbers))
-        result = type(parts[0].result).concat([part.result for part in parts])
-        return Answers(batch=batch, result=result)
+        results = [part.result for part in parts]
+        return Answers(batch=batch, result=type(results[0]).concat(results))
 
     parts: list[Answers] = []
-    last: Any = None
-    cells = 0
-    for answered in answers:
-        frame, request, result = answered.frame, answered.batch.request, answered.result
-        key = request, frame.columns, frame["relation"].unique().to_list()
+    last, cells = None, 0
+    for part in answers:
+        frame, request, result = part.frame, part.batch.request, part.result
         size = len(frame) * max(16, len(getattr(request, "targets", ())))
         if isinstance(result, OptionScores):
             size = len(result.logprobs.values)
-        if parts and (key != last or cells + size > MERGED):
+        alike = request, frame.columns, frame["relation"].unique().to_list()
+        if parts and (alike != last or cells + size > CELLS):
             yield merge(parts)
             parts, cells = [], 0
-        parts.append(answered)
-        cells, last = cells + size, key
+        parts.append(part)
+        last, cells = alike, cells + size
     if parts:
         yield merge(parts)
 
@@ -517,22 +436,19 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
     """The results of a probe from what was answered to its prompts.
 
     Raises:
-        UsageError: a metric uses a column that the results do not have.
         DataError: there is nothing to estimate from.
     """
     facts, templates = probe.facts(data), template_table(data, probe.templates)
     side: dict[str, list[pl.DataFrame]] = {}
 
-    def judged() -> Iterable[pl.DataFrame]:
+    def judged() -> Iterator[pl.DataFrame]:
         for batch in merge_batches(answers):
             tables = probe.judge(batch, facts)
-            if isinstance(tables, pl.DataFrame):
-                tables = {"rows": tables}
+            tables = {"rows": tables} if isinstance(tables, pl.DataFrame) else dict(tables)
+            if (rows := tables.pop("rows", None)) is not None:
+                yield rows
             for name, table in tables.items():
-                if name != "rows":
-                    side.setdefault(name, []).append(table)
-            if "rows" in tables:
-                yield tables["rows"]
+                side.setdefault(name, []).append(table)
 
     rows = pack(judged(), facts, templates, probe.axes)
     prompted, why = rows["fact_no"].unique().implode(), probe.lost
@@ -543,29 +459,18 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
             fix = "give a template, such as --template 'The capital of [X] is [Y].'"
         raise DataError(f"probe {probe.name!r} has no prompt about a fact of {data.name!r}; {fix}")
     if probe.answerable_only:
-        scored = rows.filter(col("rank").is_not_null())
-        if scored.is_empty():
+        rows, why = rows.filter(col("rank").is_not_null()), UNANSWERABLE
+        if rows.is_empty():
             raise DataError(
                 f"0 of {facts.height} facts can be scored, because {UNANSWERABLE}; score the "
                 "objects as options with --answer score"
             )
-        rows, why = scored, UNANSWERABLE
     missing = ~col("fact_no").is_in(rows["fact_no"].unique().implode())
-    worded = col("relation").is_in(templates["relation"].unique().implode())
-    reason = pl.when(missing & col("fact_no").is_in(prompted)).then(pl.lit(why))
-    reason = reason.when(missing & ~worded).then(pl.lit(NO_TEMPLATE))
-    facts = facts.with_columns(excluded=pl.coalesce("excluded", reason))
+    has_template = col("relation").is_in(templates["relation"].unique().implode())
+    lost = pl.when(missing & col("fact_no").is_in(prompted)).then(pl.lit(why))
+    bare = pl.when(missing & ~has_template).then(pl.lit(NO_TEMPLATE))
+    facts = facts.with_columns(excluded=pl.coalesce("excluded", lost, bare))
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}
-    results = Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
-    for metric in probe.metrics:
-        if getattr(metric, "view", True) is not None:
-            continue  # a view makes columns of its own
-        uses = (getattr(metric, name) for name in ("num", "den", "where", "baseline"))
-        names = {name for use in uses if use is not None for name in use.meta.root_names()}
-        try:
-            results.select(where=pl.lit(False)).table(sorted(names | ({metric.by} - {""})))
-        except UsageError as error:
-            raise UsageError(f"metric {metric.id!r} of probe {probe.name!r}: {error}") from None
-    return results
+    return Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
