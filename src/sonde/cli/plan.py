@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sonde.cli.console import duration, output, print_json, say, waiting
 from sonde.cli.options import RunOptions, option
 from sonde.cli.verbs import components
 from sonde.core.abilities import Model, Probe
-from sonde.core.costs import Cost, Memory
+from sonde.core.costs import Cost
 from sonde.core.facts import Dataset
-from sonde.core.reports import Column, Report, Table
 from sonde.registry import PROBES, SUMMARIES
-from sonde.reporting.build.tables import Field, table
-from sonde.reporting.render.cells import fixed, share
-from sonde.reporting.render.json import plain
-from sonde.reporting.render.terminal import show as show_report
-from sonde.runs.plan import SECONDS, Plan, Share, Time
+from sonde.runs.plan import SECONDS, Plan, Time
 from sonde.runs.plan import plan as make_plan
+
+if TYPE_CHECKING:
+    from sonde.core.costs import Memory
+    from sonde.evaluation.layout import Exhibit
+    from sonde.reports.model import Report
 
 COMPLETE = "The run is complete: nothing is left to be computed."
 
@@ -62,25 +62,28 @@ def show_plan(
 
 def show(plan: Plan) -> None:
     """Print a plan: the sentence that matters, then what it is made of."""
+    from sonde.reports.terminal import show as show_report
+
     show_report(report(plan), output())
     say(f"run folder: {plan.folder} (nothing was written)", soft_wrap=True)
 
 
 def report(plan: Plan) -> Report:
     """A plan as it is shown."""
-    tables = [rows("Questions", questions(plan))]
+    from sonde.reports.model import Report, Section
+
+    tables = [rows("Prompts", questions(plan))]
     if plan.left:
         if plan.cost is not None:
             tables.append(rows("Tokens", tokens(plan.cost)))
         if plan.memory is not None:
             tables.append(rows("Memory, about", memory(plan.memory), size))
         tables.append(by_relation(plan))
+    notes = list(trust(plan)) if plan.left else []
     return Report(
-        title=f"Plan: {plan.probe} on {plan.dataset}: {plan.model} ({plan.device})",
-        summary=summary(plan),
-        estimates={},
-        tables=tuple(tables),
-        notes=tuple(trust(plan)) if plan.left else (),
+        title=summary(plan),
+        kicker=f"Plan: {plan.probe} on {plan.dataset}: {plan.model} ({plan.device})",
+        sections=[Section("plan", "Plan", [*tables, *notes])],
     )
 
 
@@ -88,7 +91,7 @@ def summary(plan: Plan) -> str:
     """Time and memory in a sentence."""
     if not plan.left:
         return COMPLETE
-    words = f"{fixed(plan.prompts - plan.done_prompts, 0)} prompts"
+    words = f"{plan.prompts - plan.done_prompts:,} prompts"
     words += ", time not measured" if plan.time is None else " in " + between(plan.time)
     if plan.memory is not None:
         words += f", with about {size(plan.memory.total)} of memory"
@@ -102,62 +105,60 @@ def between(time: Time) -> str:
 
 
 def questions(plan: Plan) -> Rows:
-    """What is asked, and what of it is done."""
-    wants = ", ".join(f"{name} {fixed(count, 0)}" for name, count in plan.wants.items())
-    done = f"shards, {fixed(plan.done_prompts, 0)} prompts; what follows is what is left"
+    """The prompts, and how many of them are done."""
+    requests = ", ".join(f"{name} {count:,}" for name, count in plan.wants.items())
+    done = f"shards, {plan.done_prompts:,} prompts; all that follows is about the others"
     return [
-        ("prompts", plan.prompts, wants),
+        ("prompts", plan.prompts, requests),
         ("options", plan.options, "scored, over all prompts"),
-        ("shards", plan.shards, "written one by one; a run goes on from there"),
+        ("shards", plan.shards, "written one by one; a run resumes after the last one"),
         ("already done", plan.done_shards, done),
     ]
 
 
 def tokens(cost: Cost) -> Rows:
-    """What would be computed, the naive way and by the engine."""
+    """The tokens of all texts, and those that the engine computes."""
     most = "at most; " if cost.grown else ""
-    padded = share(cost.padding / cost.fed) if cost.padding else ""
+    padded = f"{cost.padding / cost.fed:.1%}" if cost.padding else ""
     options = cost.requests / cost.options if cost.options else 0
-    each = f", {fixed(options, 3)} per option" if options else ""
+    per_option = f", {options:.3f} per option" if options else ""
     return [
-        ("texts", cost.texts, f"{fixed(cost.distinct, 0)} distinct in their shards"),
-        ("naively", cost.naive, f"{most}every text on its own"),
-        ("computed", cost.computed, f"{most}{fixed(cost.ratio, 2)} times fewer"),
-        ("  of them", cost.stems, "in beginnings that prompts share"),
-        ("  of them", cost.grown, "written by the model, at most"),
-        ("padding", cost.padding, f"beside them, {padded} of what is fed"),
-        ("requests", cost.requests, f"to the server{each}"),
+        ("texts", cost.texts, f"{cost.distinct:,} distinct in their shards"),
+        ("naively", cost.naive, f"{most}each text separately"),
+        ("computed", cost.computed, f"{most}{cost.ratio:.2f} times fewer"),
+        ("  of them", cost.stems, "in prefixes that prompts share"),
+        ("  of them", cost.grown, "generated, at most"),
+        ("padding", cost.padding, f"in addition, {padded} of the input"),
+        ("requests", cost.requests, f"to the server{per_option}"),
     ]
 
 
 def memory(needed: Memory) -> Rows:
-    """What has to fit into memory at once."""
+    """What has to fit into memory together."""
     return [
         ("weights", needed.weights, ""),
-        ("beginnings", needed.stems, "kept for the prompts that share them"),
+        ("prefixes", needed.stems, "kept for the prompts that share them"),
         ("largest batch", needed.batch, "estimated from its shape"),
     ]
 
 
-def by_relation(plan: Plan) -> Table:
+def by_relation(plan: Plan) -> Exhibit:
     """A row for each relation, the most expensive first."""
+    from polars import DataFrame
 
-    def tokens_of(name: str) -> Field[Share]:
-        return Field(name, lambda share: getattr(share.cost, name), "count")
+    from sonde.evaluation.layout import Exhibit
 
-    costs = [] if plan.cost is None else [tokens_of("naive"), tokens_of("computed")]
+    lines: list[dict[str, Any]] = []
+    for share in plan.relations:
+        line: dict[str, Any] = {"relation": f"{share.relation} {share.label}".strip()}
+        line["prompts"] = share.prompts
+        if plan.cost is not None and share.cost is not None:
+            line |= {"naive": share.cost.naive, "computed": share.cost.computed}
+        lines.append({**line, "of the time": share.share})
+    units = {"prompts": "count", "naive": "count", "computed": "count", "of the time": "percent"}
     what = "Prompts" if plan.cost is None else "Tokens"
-    return table(
-        plan.relations,
-        [
-            Field[Share]("relation", lambda share: f"{share.relation} {share.label}".strip()),
-            Field[Share]("prompts", lambda share: share.prompts, "count"),
-            *costs,
-            Field[Share]("of the time", lambda share: share.share, "percent"),
-        ],
-        id="relations",
-        title=f"{what} by relation, the most expensive first",
-    )
+    title = f"{what} by relation, the most expensive first"
+    return Exhibit("relations", title, DataFrame(lines), units)
 
 
 def trust(plan: Plan) -> Iterator[str]:
@@ -167,10 +168,10 @@ def trust(plan: Plan) -> Iterator[str]:
     elif plan.exact:
         yield "Tokens were counted, all of them."
     else:
-        part = f"{fixed(plan.counted, 0)} of {fixed(plan.left, 0)} shards"
+        part = f"{plan.counted:,} of {plan.left:,} shards"
         yield f"Tokens were counted in {part} and scaled; --exact counts all."
     if plan.batches:
-        at_once = " and ".join(f"{fixed(n, 0)} to {kind}" for kind, n in plan.batches.items())
+        at_once = " and ".join(f"{n:,} to {kind}" for kind, n in plan.batches.items())
         yield f"Tokens that go through the model at once: {at_once}."
     if plan.pace is not None:
         yield (
@@ -181,17 +182,20 @@ def trust(plan: Plan) -> Iterator[str]:
 
 def as_json(plan: Plan) -> dict[str, Any]:
     """A plan as plain data; the names are documented in docs/scale-out.md."""
-    body: Any = plain(plan)
-    return {**body, "exact": plan.exact, "left": plan.left}
+    return {**asdict(plan), "folder": str(plan.folder), "exact": plan.exact, "left": plan.left}
 
 
 def rows(
-    title: str, rows: Rows, write: Callable[[int], str] = lambda count: fixed(count, 0)
-) -> Table:
-    """Names, numbers and words in three columns; what there is nothing of is left out."""
-    columns = Column(title=""), Column(title="", kind="count"), Column(title="")
-    filled = tuple((name, write(number), words) for name, number, words in rows if number)
-    return Table(id=title.lower(), title=title, columns=columns, rows=filled)
+    title: str, rows: Rows, write: Callable[[int], str] = lambda count: f"{count:,}"
+) -> Exhibit:
+    """Names, numbers and words in three columns, without those of zero."""
+    from polars import DataFrame
+
+    from sonde.evaluation.layout import Exhibit
+
+    lines = [(name, write(number), words) for name, number, words in rows if number]
+    frame = DataFrame(lines, schema=["", "number", "note"], orient="row")
+    return Exhibit(title.lower(), title, frame)
 
 
 def size(count: int) -> str:
@@ -202,7 +206,7 @@ def size(count: int) -> str:
     """
     for unit, name, digits in UNITS:
         if count >= unit:
-            return f"{fixed(count / unit, digits)} {name}"
+            return f"{count / unit:,.{digits}f} {name}"
     return f"{count} bytes"
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sonde.cli.console import print_json, say, waiting, writing
+from sonde.cli.console import output, print_json, say, waiting, writing
 from sonde.cli.former_report import NO_PICTURES
 from sonde.cli.former_report import PictureOptions as PictureOptions
 from sonde.cli.former_report import write_figures as write_figures
@@ -123,8 +121,9 @@ def print_report(
     elif files.markdown:
         say(report.to_markdown(), soft_wrap=True)
     else:
-        width = shutil.get_terminal_size().columns if sys.stdout.isatty() else 100
-        say(report.to_terminal(width, brief=not files.all_tables), soft_wrap=True)
+        from sonde.reports.terminal import show
+
+        show(report, output(), brief=not files.all_tables)
         for line in (*lines, *written):
             say(line, soft_wrap=True)
 
