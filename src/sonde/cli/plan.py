@@ -83,7 +83,7 @@ def report(plan: Plan) -> Report:
     return Report(
         title=summary(plan),
         kicker=f"Plan: {plan.probe} on {plan.dataset}: {plan.model} ({plan.device})",
-        sections=[Section("plan", "Plan", [*tables, *notes])],
+        sections=[Section("plan", "Details", [*tables, *notes])],
     )
 
 
@@ -194,7 +194,7 @@ def rows(
     from sonde.evaluation.layout import Exhibit
 
     lines = [(name, write(number), words) for name, number, words in rows if number]
-    frame = DataFrame(lines, schema=["", "number", "note"], orient="row")
+    frame = DataFrame(lines, schema=["item", "number", "note"], orient="row")
     return Exhibit(title.lower(), title, frame)
 
 

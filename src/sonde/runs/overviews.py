@@ -6,17 +6,17 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sonde.core.overviews import listing
-from sonde.core.reports import Cell, Column, Report, Table
+from sonde.core.reports import Column, Report, Table
 from sonde.store.manifest import Manifest
 from sonde.store.runs import RunFolder
 
 if TYPE_CHECKING:
+    from sonde.evaluation.layout import Exhibit
     from sonde.runs.sweep import Sweep
 
 GO_ON = (
-    "report() has every number with its interval, facts() a row for every fact, judged() one for "
-    "every prompt, to_polars() the raw answers."
+    "report() has every number with its interval, facts() a row for each fact, rows() one for each "
+    "prompt, to_polars() the stored answers."
 )
 
 
@@ -25,17 +25,17 @@ def described(manifest: Manifest) -> str:
     return f"{manifest.probe['name']} on {manifest.dataset['name']}, {manifest.model['name']}"
 
 
-def overview(path: Path, manifest: Manifest) -> Report:
-    """What was asked, of which model, how long it took and where it lies."""
-    return Report(
-        title=f"Run of {described(manifest)}",
-        estimates={},
-        tables=(listing("run", "Run", _entries(path, manifest)),),
-        notes=(GO_ON,),
-    )
+def overview(path: Path, manifest: Manifest) -> Exhibit:
+    """The settings of a run, its size and its folder, as a table."""
+    from polars import DataFrame
+
+    from sonde.evaluation.layout import Exhibit
+
+    frame = DataFrame(list(_entries(path, manifest)), schema=["what", "value"], orient="row")
+    return Exhibit("run", f"Run of {described(manifest)}", frame, note=GO_ON)
 
 
-def _entries(path: Path, manifest: Manifest) -> Iterator[tuple[str, Cell]]:
+def _entries(path: Path, manifest: Manifest) -> Iterator[tuple[str, str]]:
     folder, selection = RunFolder(path), manifest.selection
     limit = selection["limit"]
     yield "folder", str(path)

@@ -25,7 +25,6 @@ from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Selection
 from sonde.core.files import explain_os_errors
-from sonde.core.notebook import html
 from sonde.core.progress import begin, told
 from sonde.core.prompts import Block
 from sonde.core.reports import Report
@@ -93,7 +92,9 @@ class Run:
         return f"<Run {str(self.path)!r}: {described(self.manifest)}>"
 
     def _repr_html_(self) -> str:
-        return html(overview(self.path, self.manifest))
+        from sonde.reports.notebook import exhibit_html
+
+        return exhibit_html(overview(self.path, self.manifest))
 
     def answers(self) -> Iterator[Answers]:
         """Every block of answered prompts; the first shards are read from now on, others while
