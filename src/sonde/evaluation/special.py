@@ -75,7 +75,8 @@ class Cells:
         return resampled_sums(sums, generator(seed, self.name))
 
 
-def _cells(results: "Results") -> Iterator[Cells]:
+def relation_cells(results: "Results") -> Iterator[Cells]:
+    """The answers of every relation that has any."""
     clusters = Clusters(results.facts, results.rows)
     rows = results.rows.select("relation", "fact_no", "template_no", "correct")
     for relation in clusters.names:
@@ -127,7 +128,7 @@ def fluctuation(draw: Draw, draws: int = 50_000) -> Special:
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
         parts = []
-        for cells in _cells(results):
+        for cells in relation_cells(results):
             rates = cells.rates if draw == "relation" else cells.of_facts[:, None]
             inner, ones = (rates * (1 - rates)).mean(axis=1), np.ones(len(rates))
             columns = np.column_stack([rates, inner, ones])
@@ -187,20 +188,16 @@ def candidate_shares(results: "Results") -> Iterator[tuple[str, Ints, list[str],
     table = results.side.get("bias")
     if table is None:
         return
-    texts = col("relation", "template", "subject", "candidate").cast(pl.String)
     numbers = results.templates.select(col("relation").cast(pl.String), "template", "template_no")
-    table = table.with_columns(texts).join(numbers, on=("relation", "template"))
+    table = table.join(numbers, on=("relation", "template"))
+    table = table.unique(("relation", "template_no", "subject"), keep="last", maintain_order=True)
     for relation in results.facts.schema["relation"].categories:
-        part = table.filter(col("relation") == relation).unique(
-            ("template_no", "subject", "candidate"), keep="last", maintain_order=True
-        )
+        part = table.filter(relation=relation).sort("template_no", "subject")
         if part.is_empty():
             continue
-        wide = part.pivot("candidate", index=("template_no", "subject"), values="logprob")
-        wide = wide.sort("template_no", "subject")
-        logprobs = wide.drop("template_no", "subject").to_numpy().astype(np.float64)
+        logprobs = np.array(part["logprobs"].to_list(), dtype=np.float64)
         known = np.flatnonzero(~np.isnan(logprobs).any(axis=0))
-        names = [wide.columns[2 + i] for i in known.tolist()]
+        names = part["candidates"][0].gather(known).to_list()
         spelling = np.unique([folded(name) for name in names], return_inverse=True)[1]
         alike = np.vstack([logprobs[:, known], spelling])
         chosen = np.sort(np.unique(alike, axis=1, return_index=True)[1])
@@ -208,7 +205,7 @@ def candidate_shares(results: "Results") -> Iterator[tuple[str, Ints, list[str],
             continue
         weights = np.exp(logprobs[:, known[chosen]])
         weights /= weights.sum(axis=1, keepdims=True)
-        templates, owners = np.unique(wide["template_no"], return_inverse=True)
+        templates, owners = np.unique(part["template_no"], return_inverse=True)
         shares = np.stack([weights[owners == i].mean(axis=0) for i in range(len(templates))])
         yield relation, templates, [names[i] for i in chosen.tolist()], shares
 
@@ -283,7 +280,7 @@ def manual_rank() -> Special:
     def compute(results: "Results", seed: int) -> Iterator[Line]:
         chosen = results.templates.filter(source="manual").select("relation", "template_no")
         draws, by_chance, count, clusters = np.zeros(1 + DRAWS), 0.0, 0, 0
-        for cells in _cells(results):
+        for cells in relation_cells(results):
             numbers = chosen.filter(col("relation") == cells.name)["template_no"].to_numpy()
             manual = np.isin(cells.templates, numbers)
             n = int(manual.sum())
