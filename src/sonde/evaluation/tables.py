@@ -248,15 +248,15 @@ def pack(
     rows = pl.concat(parts, how="diagonal_relaxed", rechunk=True)
     parts.clear()
     place = col("fact_no").cast(pl.UInt64) * 2**32 + col("template_no").cast(UInt32) * 2**16
-    key = ["place", *(n for n in ("answer_mode", *axes) if n in rows and rows[n].n_unique() > 1)]
-    rows = rows.with_columns(place=place + col("alias_no"))
-    if len(key) > 1 or not rows["place"].is_sorted():
+    key = ["order", *(n for n in ("answer_mode", *axes) if n in rows and rows[n].n_unique() > 1)]
+    rows = rows.with_columns(order=place + col("alias_no"))
+    if len(key) > 1 or not rows["order"].is_sorted():
         rows = rows.sort(key, maintain_order=True)
     again = pl.all_horizontal(col(name).eq_missing(col(name).shift(-1)) for name in key)
     if rows.select(again.any()).item():
         rows = rows.filter(~again | (col("template_no") == 0))
     relation = facts["relation"].gather(rows["fact_no"])
-    rows = rows.drop("place").with_columns(relation=relation)
+    rows = rows.drop("order").with_columns(relation=relation)
     for name in rows.select(col(pl.Categorical)).columns:
         texts = rows[name].unique(maintain_order=True).drop_nulls().cast(String)
         rows = rows.with_columns(col(name).cast(Enum(texts)))
