@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sonde.core.abilities import Model, Scores, deciding, identity_key
 from sonde.core.answers import Answer, Scored
-from sonde.core.certificates import Certificate, Rechecks, in_words, tabulated
+from sonde.core.certificates import GAPS, Certificate, Rechecks, in_words, tabulated
 from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, StoreError, UsageError
 from sonde.core.files import whole
@@ -30,6 +30,9 @@ from sonde.store.manifest import Manifest
 from sonde.store.manifest import versions as versions
 from sonde.store.runs import CERTIFICATE, Writer
 from sonde.store.shards import blocks_of, table_of
+
+if TYPE_CHECKING:
+    from sonde.evaluation.layout import Exhibit
 
 FOLDER = "certificates"
 MAKE = "sonde doctor -m MODEL --against hf:FOLDER"
@@ -227,6 +230,32 @@ def of_run(path: Path, manifest: Manifest) -> Certificate | None:
     if not named or not found.belongs_to(manifest.model):
         raise StoreError(f"{file} is not the certificate that the run was made with; {mend}")
     return found
+
+
+def exhibit(path: Path, manifest: Manifest) -> list[Exhibit]:
+    """The differences that a run's certificate lists, as a table; none without a certificate."""
+    from polars import DataFrame
+
+    from sonde.evaluation.layout import Exhibit
+
+    found = of_run(path, manifest)
+    if found is None:
+        return []
+    named = {"against": f"next to {found.reference['name']}", "backwards": "in reverse order"}
+    rows = []
+    for name in GAPS:
+        gaps = getattr(found, name)
+        nats = {k: f"{getattr(gaps, k):.2g}" for k in ("largest", "median", "option")}
+        differ = f"{gaps.differ} of {gaps.prompts}"
+        rows.append({"prompted": named.get(name, "one by one"), **nats, "other answers": differ})
+    reasons = f" Not equal because {'; '.join(found.reasons)}." if found.reasons else ""
+    note = (
+        "Differences of log-probabilities on fixed prompts, in nats: the largest and the median of "
+        f"a token, the largest of an option. Made {found.made}; digest {found.digest[:16]}."
+        f"{reasons}{moved(found, manifest.model)}"
+    )
+    frame = DataFrame(rows)
+    return [Exhibit("certificate", f"Certificate: {found.verdict}", frame, note=note)]
 
 
 def certified(report: Report, path: Path, manifest: Manifest) -> Report:

@@ -248,7 +248,9 @@ class Run:
         from sonde.runs.controls import estimate_with_controls
 
         results = self.results(**analysis)
-        return build_report(results, estimate_with_controls(self, results, analysis), run=self)
+        estimates = estimate_with_controls(self, results, analysis)
+        exhibits = certificates.exhibit(self.path, self.manifest)
+        return build_report(results, estimates, run=self, exhibits=exhibits)
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""
