@@ -1,4 +1,4 @@
-"""Answers of a model whose probabilities are written down, for tests of probes."""
+"""Answers of a model whose texts and probabilities are written down, for tests of probes."""
 
 from collections.abc import Callable, Iterable, Mapping
 from math import log
@@ -8,15 +8,24 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 
-from sonde.answers import Answers, MaskScores, OptionScores, Ragged, Result
+from sonde.answers import (
+    Answers,
+    Completions,
+    MaskScores,
+    OptionScores,
+    Ragged,
+    Result,
+    Samples,
+)
 from sonde.core.facts import Dataset
 from sonde.evaluation.estimate import estimate_results
 from sonde.evaluation.tables import Results, collect_results
 from sonde.probes.base import Probe
-from sonde.prompts import FillMask, PromptBatch, Score
+from sonde.prompts import FillMask, Generate, PromptBatch, Sample, Score
 
-Shares = Mapping[str, float]
-Model = Callable[[dict[str, Any]], Shares]
+Shares = Mapping[str, Any]  # of an option: its probability, or one for each of its tokens
+Model = Callable[[dict[str, Any]], Any]
+"""What is answered to a prompt, whose `request` is FillMask, Generate, Sample or Score."""
 UNSEEN = 1e-13  # of an option or target without a probability
 
 
@@ -26,18 +35,40 @@ def by_fact(**names: str) -> Model:
 
 
 def answer(batch: PromptBatch, model: Model) -> Answers:
-    """Scored options or filled masks; a target with a space in it is no token."""
-    tables = [model(prompt) for prompt in batch.frame.iter_rows(named=True)]
+    """Scored options, filled masks or texts; a target with a space in it is no token."""
+    kind = {"request": type(batch.request).__name__}
+    tables: list[Any] = [model(prompt | kind) for prompt in batch.frame.iter_rows(named=True)]
     result: Result
+    if isinstance(batch.request, Generate):
+        # a text, of one token or with the log-probability of each
+        pairs = [(t, (-0.5,)) if isinstance(t, str) else t for t in tables]
+        logprobs = np.array([logprob for _, each in pairs for logprob in each], np.float32)
+        result = Completions(
+            text=pa.array([text for text, _ in pairs], pa.string()),
+            token_logprobs=Ragged.of([len(each) for _, each in pairs], logprobs),
+            end_logprob=np.zeros(len(tables), np.float32),
+            finished=np.ones(len(tables), np.bool_),
+            reasoning=pa.array([""] * len(tables), pa.string()),
+        )
+        return Answers(batch=batch, result=result)
+    if isinstance(batch.request, Sample):
+        sizes, drawn = [len(t) for t in tables], [item for t in tables for item in t.items()]
+        nothing = Ragged.of([0] * len(drawn), pa.array([], pa.string()))
+        result = Samples(
+            texts=Ragged.of(sizes, pa.array([text for text, _ in drawn], pa.string())),
+            counts=Ragged.of(sizes, np.array([count for _, count in drawn], np.int64)),
+            texts_reasoning=Ragged.of(sizes, nothing),
+        )
+        return Answers(batch=batch, result=result)
     if isinstance(batch.request, FillMask):
         result = _filled(batch.request, tables)
     else:
         assert isinstance(batch.request, Score)
         lists = [batch.options[i] for i in batch.options_ids()]
         both = zip(tables, lists, strict=True)
-        values = [log(table.get(name, UNSEEN)) for table, names in both for name in names]
-        ones = np.ones(len(values), np.int64)
-        result = OptionScores.of([len(n) for n in lists], ones, np.array(values, np.float32))
+        shares = [np.atleast_1d(table.get(n, UNSEEN)) for table, names in both for n in names]
+        values = np.log(np.concatenate(shares)).astype(np.float32)
+        result = OptionScores.of([len(n) for n in lists], [len(s) for s in shares], values)
     return Answers(batch=batch, result=result)
 
 
@@ -91,7 +122,8 @@ class Numbers:
         return lines.row(0, named=True)
 
     def __call__(self, metric: str, *group: str, of: str = "value", over: str = "") -> float:
-        return self.line(metric, *group, of=of, over=over)["value"]
+        value: float = self.line(metric, *group, of=of, over=over)["value"]
+        return value
 
 
 def texts(batches: Iterable[PromptBatch]) -> list[tuple[str, str]]:

@@ -121,7 +121,6 @@ KNOWN = {
 
 OPTIONAL = (*DATES, "question_names", "also_correct")
 CELLS = 2**21  # options that are judged together, at most
-UNANSWERABLE = "no correct name can be answered"
 NO_TEMPLATE = "the relation has no template"
 
 
@@ -451,7 +450,7 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
                 side.setdefault(name, []).append(table)
 
     rows = pack(judged(), facts, templates, probe.axes)
-    prompted, why = rows["fact_no"].unique().implode(), probe.lost
+    prompted = rows["fact_no"].unique().implode()
     rows = rows if rows.is_empty() else probe.combine(rows, facts)
     if rows.is_empty():
         fix = "choose relations or a split that has facts"
@@ -459,15 +458,15 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
             fix = "give a template, such as --template 'The capital of [X] is [Y].'"
         raise DataError(f"probe {probe.name!r} has no prompt about a fact of {data.name!r}; {fix}")
     if probe.answerable_only:
-        rows, why = rows.filter(col("rank").is_not_null()), UNANSWERABLE
+        rows = rows.filter(col("rank").is_not_null())
         if rows.is_empty():
             raise DataError(
-                f"0 of {facts.height} facts can be scored, because {UNANSWERABLE}; score the "
+                f"0 of {facts.height} facts can be scored, because {probe.lost}; score the "
                 "objects as options with --answer score"
             )
     missing = ~col("fact_no").is_in(rows["fact_no"].unique().implode())
     has_template = col("relation").is_in(templates["relation"].unique().implode())
-    lost = pl.when(missing & col("fact_no").is_in(prompted)).then(pl.lit(why))
+    lost = pl.when(missing & col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
     bare = pl.when(missing & ~has_template).then(pl.lit(NO_TEMPLATE))
     facts = facts.with_columns(excluded=pl.coalesce("excluded", lost, bare))
     if "baseline" not in {*rows.columns, *facts.columns}:
