@@ -10,7 +10,7 @@ draw. Relations are strata of one pass over the rows. Knows no probe and no repo
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -138,7 +138,7 @@ class Clusters:
     """
 
     def __init__(self, facts: pl.DataFrame, rows: pl.DataFrame) -> None:
-        self.names: list[str] = pl.Series(facts.schema["relation"].categories).to_list()
+        self.names = pl.Series(facts.schema["relation"].categories).to_list()
         self.relation = facts["relation"].to_physical().to_numpy().astype(np.int64)
         used = facts["excluded"].is_null().to_numpy().copy()
         used[rows["fact_no"].to_numpy()] = True
@@ -200,40 +200,32 @@ class Sample:
         elif metric.by:
             known = units[metric.by].filter(pl.Series(valid)).to_list()
             label = np.array([self.labels.setdefault(k, len(self.labels)) for k in known], np.int64)
-        cell, index, count = np.unique(
-            owner * LABELS + label, return_inverse=True, return_counts=True
-        )
-        owners, home = cell // LABELS, cell // (LABELS * size)
-
-        def distinct(x: Ints) -> Ints:
-            numbers, counts = np.unique(np.unique(owner << 32 | x) >> 32, return_counts=True)
-            return counts[np.searchsorted(numbers, owners)]
-
-        total, squares = np.bincount(index, weights[0]), np.bincount(index, weights[0] ** 2)
-        n_clusters, shares = distinct(place), values / weights
-        # equal weights, and a cluster for each fact
-        alone = (squares * count - total**2 <= FLAT * total**2) & (count == n_clusters)
-        odd, beyond = ~np.isin(shares.round(12), (0, 1)), (shares < 0) | (shares > 1 + FLAT)
-        binary, share = (
-            np.stack([np.bincount(index, x, len(cell)) == 0 for x in table], axis=-1)
-            for table in (odd, beyond)
-        )
-        width = np.bincount(home, minlength=len(clusters.names))
-        stops, first = np.cumsum(clusters.sizes * width), np.cumsum(width) - width
-        flat = stops[relation] + (place - clusters.sizes[relation]) * width[relation]
-        flat += index - first[relation]
-        tables = np.stack([np.bincount(flat, x, stops[-1]) for x in (*values, *weights)])
-        ratios = [np.empty((len(cell), len(values), 0))]
-        sums = dict(zip(range(len(stops)), np.split(tables, stops[:-1], axis=1), strict=True))
         for number in np.unique(relation).tolist():
-            shape = 2, len(values), clusters.sizes[number], width[number]
-            self.sums[number] = sums[number].reshape(shape)
-        if fine:
-            ratios = [_closed_form(self.sums.pop(number)) for number in np.unique(home).tolist()]
-        self.parts.append(
-            Cells(owners, cell % LABELS, total, distinct(fact), n_clusters,
-                  binary & alone[:, None], share, np.concatenate(ratios))
-        )  # fmt: skip
+            rows = slice(*np.searchsorted(relation, (number, number + 1)))
+            v, w, key = values[:, rows], weights[:, rows], (owner * LABELS + label)[rows]
+            cell, index, count = np.unique(key, return_inverse=True, return_counts=True)
+            shape = 2, len(v), int(clusters.sizes[number]), len(cell)
+            flat = place[rows] * len(cell) + index
+            sums = np.stack([np.bincount(flat, x, shape[2] * shape[3]) for x in (*v, *w)])
+            sums = sums.reshape(shape)
+            _, first, column = np.unique(cell // LABELS, return_index=True, return_inverse=True)
+            facts = np.bincount(np.unique(column[index] << 32 | fact[rows]) >> 32)[column]
+            sizes = (np.add.reduceat(sums[1, 0], first, axis=1) > 0).sum(axis=0)[column]
+            total, squares = np.bincount(index, w[0]), np.bincount(index, w[0] ** 2)
+            # equal weights, and a cluster for each fact
+            alone = (squares * count - total**2 <= FLAT * total**2) & (count == sizes)
+            odd, beyond = ~np.isin((v / w).round(12), (0, 1)), (v < 0) | (v > w + FLAT)
+            binary, share = (
+                np.stack([np.bincount(index, x, len(cell)) == 0 for x in flags], axis=-1)
+                for flags in (odd, beyond)
+            )
+            if fine:
+                ratios = _closed_form(sums)
+            else:
+                ratios, self.sums[number] = np.empty((len(cell), len(v), 0)), sums
+            flags = binary & alone[:, None], share
+            part = Cells(cell // LABELS, cell % LABELS, total, facts, sizes, *flags, ratios)
+            self.parts.append(part)
 
 
 def _closed_form(sums: Floats) -> Floats:
@@ -249,8 +241,8 @@ def _closed_form(sums: Floats) -> Floats:
     return np.stack([value, variance], axis=-1).swapaxes(0, 1)
 
 
-def _linear(sums: Floats) -> Floats:
-    """What each cluster adds to the difference of two ratios, and its weight; [clusters, 2, cells].
+def _linear(sums: Floats) -> tuple[Floats, Floats]:
+    """What each cluster adds to the difference of two ratios, and its weight.
 
     Exact if the denominators agree; other ratios are linearized.
     """
@@ -258,7 +250,7 @@ def _linear(sums: Floats) -> Floats:
     total = den.sum(axis=1, keepdims=True)
     share, ratio = den / total, num.sum(axis=1, keepdims=True) / total
     residual, weight = num / total - ratio * share, share.mean(axis=0)
-    return np.stack([residual[0] - residual[1] + (ratio[0] - ratio[1]) * weight, weight], axis=1)
+    return residual[0] - residual[1] + (ratio[0] - ratio[1]) * weight, weight
 
 
 def _resample(samples: Sequence[Sample], names: Sequence[str], seed: int) -> None:
@@ -308,8 +300,10 @@ def _explode(table: LazyFrame, keys: Keys) -> LazyFrame:
 class Pass:
     """Metrics in the groups of some columns."""
 
-    def __init__(self, results: "Results", keys: Keys = (), fine: bool = False) -> None:
-        self.keys, self.fine, self.groups = keys, fine, pl.DataFrame({"pool": [0]})
+    def __init__(self, results: "Results", seed: int, keys: Keys = (), fine: bool = False) -> None:
+        self.names: list[str] = pl.Series(results.facts.schema["relation"].categories).to_list()
+        self.seed, self.keys, self.fine = seed, keys, fine
+        self.groups = pl.DataFrame({"pool": [0]})
         if keys:
             values = _explode(results.table(), keys).select(keys).drop_nulls().unique()
             self.groups = values.sort(keys).with_row_index("pool").collect()
@@ -388,11 +382,11 @@ class Pass:
         return _average(draws[known], weight, at[first][known], len(codes))
 
     def lines(
-        self, metric: Metric, split: bool, over: Over, names: Sequence[str], seed: int, paired: bool
-    ) -> Iterator[tuple[str, Ints, Floats]]:
+        self, metric: Metric, split: bool, ways: Sequence[Over], paired: bool
+    ) -> Iterator[tuple[Over, str, Ints, Floats]]:
         """Of value, baseline and difference: the outputs, and [outputs, 6] of their value, low,
         high, p, n and number of clusters. An output is a group, in each relation if `split`."""
-        sample = self.samples[next(metric.plain()).id]
+        sample, stat = self.samples[next(metric.plain()).id], metric.stat
         if not sample.parts:
             return
         cells = sample.cells
@@ -407,116 +401,122 @@ class Pass:
         def every(flags: Bools) -> Bools:
             return np.bincount(at, ~flags, len(codes)) == 0
 
-        weights = cells.total if over == "facts" else np.ones(len(at))
-        weight, sizes = weights[first], cells.clusters[first]
-        relations, facts, clusters = add(np.ones(len(first))), add(cells.facts[first]), add(sizes)
-        trials = add(weight) ** 2 / add(weight**2 / sizes)
-        n = facts
+        sizes = cells.clusters[first]
+        relations, n, clusters = add(np.ones(len(first))), add(cells.facts[first]), add(sizes)
+        facts, nothing = n, np.full(len(codes), np.nan)
         if metric.counts == "prompts":
             n = add(np.maximum.reduceat(cells.total, first)).round()
         elif metric.counts == "groups":
             n = np.bincount(np.unique(at * LABELS + cells.label) // LABELS)
-        nothing, both = np.full(len(codes), np.nan), []
-        plain = metric.stat is None
         # best and worst of shares are shares, other statistics are not
-        share = plain or (metric.unit == "percent" and not metric.pooled and metric.stat != spread)
+        share = not stat or (metric.unit == "percent" and not metric.pooled and stat != spread)
         compared = paired or metric.baseline is not None or metric.chance is not None
-        for role in range(3 if self.fine and compared else 1 + compared):
-            both.append(self.draws(metric, codes, split, over, role))
-            value, moved = both[-1][:, 0], both[-1][:, 1:]
-            if self.fine:
-                free = (clusters - relations).astype(int).tolist()
-                reach = np.array([stats.student_reach(f) if f else np.nan for f in free])
-                reach *= np.sqrt(add(weight**2 * cells.ratios[first, role, 1])) / add(weight)
-                low, high = value - reach, value + reach
-            else:
-                if metric.centered:
-                    moved = moved - moved.mean(axis=1, keepdims=True) + value[:, None]
-                low, high = np.quantile(moved, (LEVEL / 2, 1 - LEVEL / 2), axis=1)
-            flat = ~(high - low > FLAT)
-            low[flat] = high[flat] = np.nan
-            if role < 2:
-                # where nothing varies, other facts still may differ
-                alone = every(cells.binary[:, role]) & (relations == 1) & plain
-                some = alone | (flat & every(cells.share[:, role]) & share)
-                size = np.where(alone, facts, trials)[some]
-                low[some], high[some] = stats.wilson(value[some] * size, size)
-            if role == 1 and metric.chance is not None:
-                low, high = nothing, nothing
-            ends = _limit(metric, value, low, high, signed=role == 2)
-            yield OF[role], codes, np.stack([value, *ends, nothing, n, clusters], axis=-1)
-        if self.fine or not compared:
-            return
-        tests = np.full((len(codes), 3), np.nan)
-        gaps = both[0] - both[1]
-        if metric.stat:
-            for row, gap in zip(tests, gaps, strict=True):
+        weights = {way: cells.total if way == "facts" else np.ones(len(at)) for way in ways}
+        trials, gaps = {}, {}
+        for way in ways:
+            weight, draws = weights[way][first], []
+            trials[way] = add(weight) ** 2 / add(weight**2 / sizes)
+            for role in range(3 if self.fine and compared else 1 + compared):
+                draws.append(self.draws(metric, codes, split, way, role))
+                value, moved = draws[-1][:, 0], draws[-1][:, 1:]
+                if self.fine:
+                    variance = add(weight**2 * cells.ratios[first, role, 1]) / add(weight) ** 2
+                    reach = stats.student_reach(clusters - relations)
+                    reach = np.where(np.isfinite(reach), reach, np.nan) * np.sqrt(variance)
+                    low, high = value - reach, value + reach
+                else:
+                    if metric.centered:
+                        moved = moved - moved.mean(axis=1, keepdims=True) + value[:, None]
+                    low, high = np.quantile(moved, (LEVEL / 2, 1 - LEVEL / 2), axis=1)
+                flat = ~(high - low > FLAT)
+                low[flat] = high[flat] = np.nan
+                if role < 2:
+                    # where nothing varies, other facts still may differ
+                    alone = every(cells.binary[:, role]) & (relations == 1) & (not stat)
+                    some = alone | (flat & every(cells.share[:, role]) & share)
+                    size = np.where(alone, facts, trials[way])[some]
+                    low[some], high[some] = stats.wilson(value[some] * size, size)
+                if role == 1 and metric.chance is not None:
+                    low, high = nothing, nothing
+                ends = _limit(metric, value, low, high, signed=role == 2)
+                yield way, OF[role], codes, np.stack([value, *ends, nothing, n, clusters], axis=-1)
+            if compared and not self.fine:
+                gaps[way] = draws[0] - draws[1]
+        tests = {way: np.full((len(codes), 3), np.nan) for way in gaps}
+        if stat:
+            for way, place in product(gaps, range(len(codes))):
+                gap = gaps[way][place]
                 reach, p = stats.max_t(gap[:, None])
-                row[:] = gap[0] - reach[0], gap[0] + reach[0], p[0]
-        else:
+                tests[way][place] = gap[0] - reach[0], gap[0] + reach[0], p[0]
+        elif gaps:
             exact = every(cells.binary.all(axis=1) if metric.chance is None else cells.binary[:, 0])
-            sizes = np.stack([clusters, trials, exact], axis=-1)
-            shares = weights / np.bincount(at, weights)[at]
-            for place, *test in self.tests(metric, at, shares, sizes, names, split, seed):
-                tests[place] = test
-        ends = _limit(metric, gaps[:, 0], tests[:, 0], tests[:, 1], signed=True)
-        yield OF[2], codes, np.stack([gaps[:, 0], *ends, tests[:, 2], n, clusters], axis=-1)
+            shares = [weights[way] / np.bincount(at, weights[way])[at] for way in ways]
+            for place, halves, sums in self.flips(sample, at, np.stack(shares), split):
+                for way, half, (value, weight, squares, won) in zip(
+                    ways, halves, sums, strict=True
+                ):
+                    if clusters[place] >= FEWEST:
+                        totals, size = np.array([value, weight]), int(clusters[place])
+                        test = stats.invert(half, totals, squares, size)
+                        ends = (won, won - value, trials[way][place])
+                        tests[way][place] = _widen(metric, test, *ends, bool(exact[place]))
+        for way, gap in gaps.items():
+            low, high, p = tests[way].T
+            ends = _limit(metric, gap[:, 0], low, high, signed=True)
+            yield way, OF[2], codes, np.stack([gap[:, 0], *ends, p, n, clusters], axis=-1)
 
-    def tests(
-        self,
-        metric: Metric,
-        at: Ints,
-        weights: Floats,
-        sizes: Floats,
-        names: Sequence[str],
-        split: bool,
-        seed: int,
-    ) -> Iterator[tuple[int, float, float, float]]:
-        """The output, low, high and p of each paired difference of sums.
-
-        sizes [outputs, 3]: clusters, independent trials, whether these are 0 or 1. If few 0/1
-        outcomes differ, the inverted test is too narrow: with 20 facts of which about one differs
-        its interval covers 57 times in 100. So the interval also spans Newcombe's, cut at 0 where
-        the test says so: p alone decides.
-        """
-        sample = self.samples[metric.id]
+    def flips(
+        self, sample: Sample, at: Ints, weights: Floats, split: bool
+    ) -> Iterator[tuple[int, Floats, Floats]]:
+        """Of each output the sums over random halves of the clusters, [ways, 2, flips], and
+        [ways, 4]: differences, weights, squares and positive differences of all clusters."""
         relations = sample.cells.owner // self.size
-        flipped: dict[int, Floats] = {}
-        sums = np.zeros((len(sizes), 4))  # differences, weights, squares, positive differences
+        halves: dict[int, Floats] = {}
+        sums = np.zeros((int(at.max()) + 1, len(weights), 4))
         for number, table in sample.sums.items():
             here = np.flatnonzero(relations == number)
-            columns = _linear(table) * weights[here]
-            d, m = columns.swapaxes(0, 1)
+            d, m = _linear(table)
             count = FLIPS if len(d) <= MANY else FEWER_FLIPS
-            rng = stats.generator(seed, f"p:{names[number]}")
-            halves = stats.flipped_sums(columns.reshape(len(d), -1), rng, count)
-            for place, half in zip(at[here].tolist(), halves.reshape(count, 2, -1).T, strict=True):
-                known = flipped.get(place, np.zeros_like(half))
-                flipped[place] = known[:, :count] + half[:, : known.shape[1]]
-            sums[at[here]] += np.stack([d, m, d**2, np.maximum(d, 0)], axis=-1).sum(axis=0)
+            rng = stats.generator(self.seed, f"p:{self.names[number]}")
+            # facts of equal weight have one weight in all groups
+            same = m[:, :1] if (m == m[:, :1]).all() else m
+            flipped = stats.flipped_sums(np.hstack([d, same]), rng, count).T
+            once = np.stack([d, m, d**2, np.maximum(d, 0)]).sum(axis=1).T
+            for k, (cell, place) in enumerate(zip(here, at[here].tolist(), strict=True)):
+                weight = weights[:, cell, None]
+                half = weight[..., None] * flipped[[k, len(here) + k % same.shape[1]]]
+                known = halves.get(place, np.zeros_like(half))
+                halves[place] = known[..., :count] + half[..., : known.shape[-1]]
+                sums[place] += once[k] * weight ** np.array([1, 1, 2, 1])
             if split or number == max(sample.sums):
-                for place, half in flipped.items():
-                    size, trials, exact = sizes[place]
-                    if size >= FEWEST:
-                        yield place, *_test(metric, half, sums[place], size, trials, bool(exact))
-                flipped.clear()
+                yield from ((place, half, sums[place]) for place, half in halves.items())
+                halves = {}
 
 
-def _test(
-    metric: Metric, half: Floats, sums: Floats, size: float, trials: float, exact: bool
+def _widen(
+    metric: Metric,
+    test: tuple[float, float, float],
+    won: float,
+    lost: float,
+    trials: float,
+    exact: bool,
 ) -> tuple[float, float, float]:
-    value, _, squares, won = sums.tolist()
-    low, high, p = stats.invert(half, sums[:2], squares, int(size))
+    """The interval of a test, which never contradicts its p.
+
+    If few 0/1 outcomes differ, the inverted test is too narrow: with 20 facts of which about one
+    differs its interval covers 57 times in 100. So the interval also spans Newcombe's, cut at 0
+    where the test says so: p alone decides.
+    """
+    low, high, p = test
     if metric.unit == "percent" and (exact or high - low <= FLAT):
-        if metric.chance is None:
-            ends = stats.newcombe(won, won - value, trials)
-        else:
-            successes = (value + metric.chance) * trials
-            ends = tuple(end - metric.chance for end in stats.wilson(successes, trials))
+        ends = stats.newcombe(won, lost, trials)
+        if metric.chance is not None:
+            share = won - lost + metric.chance
+            ends = np.subtract(stats.wilson(share * trials, trials), metric.chance)
         low, high = min(low, ends[0]), max(high, ends[1])
     if p >= LEVEL:
         return min(low, 0.0), max(high, 0.0), p
-    return (max(low, 0.0), high, p) if value > 0 else (low, min(high, 0.0), p)
+    return (max(low, 0.0), high, p) if won > lost else (low, min(high, 0.0), p)
 
 
 def _limit(
@@ -561,44 +561,36 @@ def _units(
             yield one, metrics, frame
 
 
-def _collect(results: "Results", passes: Sequence[Pass], seed: int) -> Clusters:
+def _collect(results: "Results", passes: Sequence[Pass]) -> None:
     clusters = Clusters(results.facts, results.rows)
     for one, metrics, frame in _units(results, passes):
         for metric in metrics:
             one.samples[metric.id].add(metric, frame, clusters, one.size, one.fine)
     samples = [sample for one in passes if not one.fine for sample in one.samples.values()]
-    _resample(samples, clusters.names, seed)
-    return clusters
+    _resample(samples, clusters.names, passes[0].seed)
 
 
 def _lines(
-    one: Pass,
-    metric: Metric,
-    by: Keys,
-    over: Sequence[Over],
-    names: Sequence[str],
-    seed: int,
-    paired: bool = False,
+    one: Pass, metric: Metric, by: Keys, over: Sequence[Over], paired: bool = False
 ) -> Iterator[Line]:
     """Rows of ESTIMATES. Within a relation one number has both names of `over`."""
-    apart = "relation" in by
+    apart, measured = "relation" in by, False
     split, groups = apart and "relation" not in one.keys, one.groups.drop("pool").rows()
-    for ways in [over] if apart else [[way] for way in over]:
-        measured = False
-        for of, codes, numbers in one.lines(metric, split, ways[0], names, seed, paired):
-            for code, (value, low, high, p, n, size) in zip(
-                codes.tolist(), numbers.tolist(), strict=True
-            ):
-                if np.isnan(value):
-                    continue
-                named = dict(zip(one.keys, groups[code % one.size], strict=True))
-                named |= {"relation": names[code // one.size]} if split else {}
-                group, measured = [str(named[name]) for name in by], True
-                for way in ways:
-                    key = metric.id, of, way, None, None, list(by), group
-                    yield *key, value, low, high, p, np.nan, n, size
-        if not (measured or by):
-            yield metric.id, "value", ways[0], None, None, [], [], *[np.nan] * 5, 0, 0
+    for way, of, codes, numbers in one.lines(metric, split, over[:1] if apart else over, paired):
+        for code, (value, low, high, p, n, size) in zip(
+            codes.tolist(), numbers.tolist(), strict=True
+        ):
+            if np.isnan(value):
+                continue
+            named = dict(zip(one.keys, groups[code % one.size], strict=True))
+            named |= {"relation": one.names[code // one.size]} if split else {}
+            group, measured = [str(named[name]) for name in by], True
+            for name in over if apart else [way]:
+                key = metric.id, of, name, None, None, list(by), group
+                yield *key, value, low, high, p, np.nan, n, size
+    if not (measured or by):
+        for way in over:
+            yield metric.id, "value", way, None, None, [], [], *[np.nan] * 5, 0, 0
 
 
 def _frame(lines: Sequence[Line]) -> pl.DataFrame:
@@ -634,27 +626,31 @@ def estimate(
     """
     metrics = list(metrics)
     plain = [metric for metric in metrics if isinstance(metric, Metric)]
-    passes = {((), False): Pass(results)}
+    passes = {((), False): Pass(results, seed)}
     requests = [((), passes[(), False], metric) for metric in plain]
     for group in groups:
         names, ids, fine = group if isinstance(group, Group) else Group(group)
         by = _keys(names)
         for metric in plain:
             parts = list(metric.plain())
-            if (ids and metric.id not in ids) or {p.by for p in parts} & {*by} or (fine and metric.stat):
+            if (
+                (ids and metric.id not in ids)
+                or {p.by for p in parts} & {*by}
+                or (fine and metric.stat)
+            ):
                 continue
             # a relation is a stratum, unless rows of several are compared
             pooled = any(part.pooled for part in parts)
             keys = tuple(name for name in by if pooled or name != "relation")
             if (keys, fine) not in passes:
-                passes[keys, fine] = Pass(results, keys, fine)
+                passes[keys, fine] = Pass(results, seed, keys, fine)
             requests.append((by, passes[keys, fine], metric))
     for _, one, metric in requests:
         one.add(metric)
-    clusters = _collect(results, list(passes.values()), seed)
+    _collect(results, list(passes.values()))
     lines: list[Line] = []
     for by, one, metric in requests:
-        lines += _lines(one, metric, by, over, clusters.names, seed)
+        lines += _lines(one, metric, by, over)
     for special in metrics:
         if isinstance(special, Special):
             found = list(special.compute(results, seed))
@@ -701,7 +697,7 @@ def _differences(
     split: bool,
 ) -> Iterator[Line]:
     """Paired differences between two sets of rows, on the facts that both measure."""
-    clusters, one, units = Clusters(first.facts, first.rows), Pass(first), []
+    clusters, one, units = Clusters(first.facts, first.rows), Pass(first, seed), []
     metrics = [replace(metric, baseline=None, chance=None) for metric in metrics]
     for metric in metrics:
         one.add(metric)
@@ -726,7 +722,7 @@ def _differences(
     _resample(list(one.samples.values()), clusters.names, seed)
     for metric in metrics:
         for by in [(), ("relation",)] if split else [()]:
-            lines = _lines(one, metric, by, over, clusters.names, seed, paired=True)
+            lines = _lines(one, metric, by, over, paired=True)
             yield from (line for line in lines if line[1] == "difference")
 
 
@@ -750,9 +746,9 @@ def contrast(
 
 def draws(results: "Results", metric: Metric, over: Over = "relations", seed: int = 0) -> Floats:
     """An estimate and its bootstrap draws, [1 + draws]; nan if it is not measured."""
-    one = Pass(results)
+    one = Pass(results, seed)
     one.add(metric)
-    _collect(results, [one], seed)
+    _collect(results, [one])
     return one.draws(metric, np.zeros(1, np.int64), False, over)[0]
 
 

@@ -30,7 +30,7 @@ from sonde.prompts import PromptBatch, Score
 
 NEIGHBORS = "neighbourhood"  # the split, as files of datasets spell it
 ROLES = ("efficacy", "paraphrase", "neighborhood")
-CORRECT, ROLE = col("correct").mean(), col("role")
+CORRECT, ROLE = col("correct"), col("role")
 
 
 def find_cases(data: Dataset, relation: Relation) -> pl.DataFrame:
@@ -167,13 +167,13 @@ class Counterfact(Probe):
             help = (
                 f"share of a case's {role} prompts after which the expected object is more likely"
             )
-            score = Metric(role, num=CORRECT, baseline=col("baseline").mean(), help=help, **of_role)
+            score = Metric(role, num=CORRECT.mean(), baseline=col("baseline").mean(), help=help, **of_role)
             scores.append(score)
             more += [
                 Metric(f"{role}_magnitude", num=col("difference").mean(), unit="points", **of_role),
-                Metric(f"{role}_over_chance", num=CORRECT, chance=0.5, help=help, **of_role),
+                Metric(f"{role}_over_chance", num=CORRECT.mean(), chance=0.5, help=help, **of_role),
             ]
-        efficacy, paraphrase = (CORRECT.filter(role == ROLE) for role in ROLES[:2])
+        efficacy, paraphrase = (CORRECT.filter(role == ROLE).mean() for role in ROLES[:2])
         return (
             *scores,
             harmonic_mean("score", *scores),
@@ -186,7 +186,7 @@ class Counterfact(Probe):
             ),
             Metric(
                 "efficacy_unnamed",
-                num=CORRECT,
+                num=CORRECT.mean(),
                 where=(ROLES[0] == ROLE) & ~col("named"),
                 label="efficacy, answer not in the prompt",
             ),

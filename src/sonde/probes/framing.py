@@ -28,7 +28,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.evaluation.estimate import Metric, spread
 from sonde.evaluation.judge import SENT, judge_text
 from sonde.evaluation.layout import Layout
-from sonde.evaluation.metrics import ABSTENTION
+from sonde.evaluation.metrics import ABSTENTION, cell_means
 from sonde.evaluation.tables import FACT, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
@@ -74,7 +74,9 @@ STATISTICS = (
 )
 SENTENCE, QUESTION, STATEMENT = (col("task") == task for task in ("wp", "qa", "fc"))
 NONE, RIGHT, WRONG = (col("cue") == cue for cue in ("none", "right", "wrong"))
-SAID = {"true": TRUE, "false": FALSE, "neither": NEITHER}
+SAID = {"said_true": TRUE, "said_false": FALSE, "said_neither": NEITHER}
+# a row for each fact and template: means over the objects of its prompts
+CELLS = cell_means("task", "cue", "template_no")
 LEMMAS = col("correct_lemmas")
 DUE = when(col("cue") == "right").then(lit(TRUE)).otherwise(lit(FALSE))
 
@@ -84,20 +86,11 @@ def is_name(text: str, names: Sequence[str], language: str = "") -> bool:
     return bool(cleaned(text)) and cleaned(text) in map(cleaned, names)
 
 
-def cells(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """A row for each fact, task, cue and template: means over the objects of its prompts."""
-    return rows.group_by("relation", "fact_no", "task", "cue", "template_no").agg(
-        col("correct", "correct_lemmas", "agree").mean(),
-        col("baseline", "baseline_lemmas").first(),
-        **{f"says_{name}": (col("verdict") == verdict).mean() for name, verdict in SAID.items()},
-    )
-
-
 def task_metrics(
     id: str, label: str, where: pl.Expr, column: str = "correct", baseline: str = ""
 ) -> Iterator[Metric]:
     """Accuracy over the templates of a task, with the best and the worst, and their spread."""
-    common: dict[str, Any] = {"num": col(column).mean(), "where": where, "view": cells}
+    common: dict[str, Any] = {"num": col(column).mean(), "where": where, "view": CELLS}
     control = col(baseline).first() if baseline else None
     yield Metric(f"accuracy.{id}", baseline=control, label=label, **common)
     for name, stat, better in STATISTICS:
@@ -112,12 +105,14 @@ def verdict_metrics(mode: str, suffix: str, label: str) -> Iterator[Metric]:
     where = STATEMENT & (col("answer_mode") == mode)
     for kind, cue, truth in (("pos", RIGHT, "true"), ("neg", WRONG, "false")):
         yield from task_metrics(f"fc_{kind}{suffix}", f"{truth} statements, {label}", where & cue)
-    measures = {"accuracy": "correct"} | {f"said_{name}": f"says_{name}" for name in SAID}
-    for id, column in (measures | ({} if suffix else {"readings_agree": "agree"})).items():
+    measures = {"accuracy": "correct", "readings_agree": "agree"} | {name: name for name in SAID}
+    if mode == "generate":
+        del measures["readings_agree"]
+    for id, column in measures.items():
         num = (col(column).filter(RIGHT).mean() + col(column).filter(WRONG).mean()) / 2
         chance = 0.5 if id == "accuracy" else None
         yield Metric(
-            f"{id}.fc{suffix}", num=num, where=where, view=cells, chance=chance,
+            f"{id}.fc{suffix}", num=num, where=where, view=CELLS, chance=chance,
             label=f"statements, {label}: {id}",
         )  # fmt: skip
 
@@ -179,11 +174,8 @@ class Framing(Probe):
         facts = with_cues(fact_table(data), data, self.shots, self.negatives)
         rules = {"baseline": is_name, "baseline_lemmas": self.accepts}
         columns = facts.select("majority", "correct_names", "language").rows()
-        empty = [r.id for r in data.asked_relations() if not self.templates(r)]
-        reason = when(col("relation").is_in(empty)).then(lit("no statement and no question"))
         return facts.with_columns(
             *(pl.Series(name, [says(*row) for row in columns]) for name, says in rules.items()),
-            excluded=reason.otherwise("excluded"),
         )
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
@@ -292,7 +284,9 @@ class Framing(Probe):
         generated = generated.select(*key, generated="verdict")
         rows = rows.join(generated, on=key, how="left", maintain_order="left")
         same = (col("verdict") == col("generated")) & (col("verdict") != NEITHER)
-        return rows.with_columns(agree=when(answer_mode="score").then(same)).drop("generated")
+        said = {name: col("verdict") == verdict for name, verdict in SAID.items()}
+        scored = when(answer_mode="score")
+        return rows.with_columns(agree=scored.then(same), **said).drop("generated")
 
     metrics = (
         *task_metrics("wp", "sentences", SENTENCE, baseline="baseline_lemmas"),
@@ -306,12 +300,12 @@ class Framing(Probe):
             "question_minus_sentence",
             num=LEMMAS.filter(QUESTION).mean(),
             where=NONE,
-            view=cells,
+            view=CELLS,
             baseline=LEMMAS.filter(SENTENCE).mean(),
             baseline_label="sentences",
         ),
         *cue_metrics(),
-        *(replace(metric, where=NONE) for metric in ABSTENTION),
+        *(replace(metric, where=metric.where & NONE) for metric in ABSTENTION),
     )
 
     @property
