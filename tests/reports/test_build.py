@@ -1,16 +1,18 @@
 """What the report of a run states, in which order."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
 
 from sonde.core.facts import Dataset
 from sonde.evaluation.estimate import Contrast, Group, estimate_results
+from sonde.evaluation.layout import Exhibit
 from sonde.probes.bear import Bear
 from sonde.probes.lama import Lama
 from sonde.reports.build import build
-from sonde.reports.model import Exhibit, Facts
+from sonde.reports.model import Facts
 from sonde.reports.sentences import text
 from tests.reports.sample import sample_report, sample_run, say, world
 from tests.worlds import dataset_of, fact, relation
@@ -126,7 +128,7 @@ def test_headlines_of_another_unit_are_a_table() -> None:
         ({"model": {"name": "server:http://h", "details": {}}}, "The numbers of another program"),
     ],
 )
-def test_doubts_about_the_numbers_are_warnings(manifest: dict[str, object], start: str) -> None:
+def test_doubts_about_the_numbers_are_warnings(manifest: dict[str, Any], start: str) -> None:
     report = sample_report(world(facts=4), say(default="b"), **manifest)
     warnings = dict(report.warnings)
     assert text(warnings["Certificate"][0]).startswith(start)

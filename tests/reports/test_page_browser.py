@@ -2,15 +2,26 @@
 
 import shutil
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.reports.sample import sample_report, say, world
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(not shutil.which("chromium"), reason="no chromium"),
 ]
+
+
+def listen(page: "Page", seen: list[str]) -> None:
+    """Note what a page prints, throws and requests."""
+    page.on("console", lambda message: seen.append(message.text))
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.on("request", lambda request: seen.append(request.url))
 
 
 def test_facts_are_found_opened_linked_to_and_printed(tmp_path: Path) -> None:
@@ -25,9 +36,7 @@ def test_facts_are_found_opened_linked_to_and_printed(tmp_path: Path) -> None:
         for width, most in ((1400, 1000), (400, 1200)):
             page = browser.new_page(viewport={"width": width, "height": 900})
             complaints: list[str] = []
-            page.on("console", lambda message, seen=complaints: seen.append(message.text))
-            page.on("pageerror", lambda error, seen=complaints: seen.append(str(error)))
-            page.on("request", lambda request, seen=complaints: seen.append(request.url))
+            listen(page, complaints)
             page.goto(path.as_uri())
             expect(page.locator(".range")).to_contain_text("of 60 facts")
             box = page.locator("#facts").bounding_box()

@@ -1,1 +1,1 @@
-"""Reports: what a run found, as a page, in the terminal and as files."""
+"""Reports: the results of a run as a page, in the terminal and as files."""

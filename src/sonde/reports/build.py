@@ -218,10 +218,11 @@ def certificate(view: View) -> Iterator[Sentence]:
     """Whether the numbers of another program are known to be those of the model."""
     if view.run is None:
         return
-    found: Mapping[str, Any] = view.run.manifest.certificate
-    if found and found["verdict"] != "equal":
-        yield say("certificate.differs", verdict=found["verdict"], reference=found["reference"])
-    elif not found and scheme_of(view.run.manifest.model["name"])[0] in ELSEWHERE:
+    certified: Mapping[str, Any] = view.run.manifest.certificate
+    if certified and certified["verdict"] != "equal":
+        values = {name: certified[name] for name in ("verdict", "reference")}
+        yield say("certificate.differs", **values)
+    elif not certified and scheme_of(view.run.manifest.model["name"])[0] in ELSEWHERE:
         yield say("certificate.none", command="sonde doctor -m MODEL --against hf:FOLDER")
-    if "later" in found:
+    if "later" in certified:
         yield say("certificate.later")

@@ -46,7 +46,7 @@ def legible(text: str) -> str:
     >>> print(legible("caf\u00e9 \x1b[31m \u202e"))
     café \x1b[31m \u202e
     """
-    return CONTROLS.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def number(value: float | None, unit: str = "number") -> str:
@@ -137,7 +137,7 @@ def by_label(
 def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     """A column of labels, one per series, and those columns that no figure draws."""
     rows, unit = by_label(item.frame, row, column), item.units.get(value, "number")
-    # where each label has a series of its own, they share a column
+    # where each label has one series, they share a column
     shared = column == "color" and all(len(series) == 1 for series in rows.values())
     names = list(dict.fromkeys(name for series in rows.values() for name in series))
     if shared or (item.kind == "bars" and "text" in item.frame.columns):
@@ -157,7 +157,7 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     if "low" in item.frame.columns:
         head += " [95% CI]"
     first = Column(axes[row], [cell(label, item.units.get(row, "")) for label in rows])
-    found = [
+    values = [
         Column(
             name if k or column == "x" else head,
             [text(series, name) for series in rows.values()],
@@ -166,7 +166,7 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
         for k, name in enumerate(names)
     ]
     more = item.frame.unique(row, keep="first", maintain_order=True).select(pl.exclude(READ))
-    return [first, *found, *(_column(values, item.units.get(values.name, "")) for values in more)]
+    return [first, *values, *(_column(s, item.units.get(s.name, "")) for s in more)]
 
 
 def layout_table(
@@ -181,16 +181,16 @@ def layout_table(
     return [line.rstrip() for line in captured.get().splitlines()]
 
 
-def rich_table(found: Sequence[Column]) -> "Table":
+def rich_table(shown: Sequence[Column]) -> "Table":
     """Columns as a table of rich."""
     from rich.table import Table
     from rich.text import Text
 
-    heads = any(column.head for column in found)
+    heads = any(column.head for column in shown)
     table = Table(
         box=None, pad_edge=False, padding=(0, 2, 0, 0), show_header=heads, header_style="dim"
     )
-    for column in found:
+    for column in shown:
         longest = max(map(len, column.cells), default=0)
         table.add_column(
             Text(legible(column.head)),
@@ -199,6 +199,6 @@ def rich_table(found: Sequence[Column]) -> "Table":
             no_wrap=column.numeric,
             min_width=longest if column.numeric else min(longest, 10),
         )
-    for row in zip(*(column.cells for column in found), strict=True):
+    for row in zip(*(column.cells for column in shown), strict=True):
         table.add_row(*map(Text, row))
     return table

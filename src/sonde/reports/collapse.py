@@ -71,7 +71,7 @@ def collapses(results: Results) -> list[Collapse]:
     answers = rows.join(spelled, on=("relation", "name"), how="left", maintain_order="left")
     graded = answers.with_columns(answer=pl.coalesce("usual", "answer")).collect()
     gold = names.with_columns(weight=1 / pl.len().over("fact_no")).collect()
-    found, known = [], usual_names(results.facts)
+    collapsed, known = [], usual_names(results.facts)
     for values, part in graded.group_by(key, maintain_order=True):
         n = part["fact_no"].n_unique()
         if n < ENOUGH:
@@ -91,11 +91,11 @@ def collapses(results: Results) -> list[Collapse]:
         if not wanted or (len(key) > 1 and known.isdisjoint(shares["answer"])):
             continue  # another task, such as saying whether a statement is true
         top = shares.head(2)
-        share, own = (
+        share, expected = (
             top["weight"].to_numpy(),
             np.array([wanted.get(name, 0.0) for name in top["answer"]]),
         )
-        size, excess = _excess(share[None], own[None])
+        size, excess = _excess(share[None], expected[None])
         covered = share[: size[0]].sum()
         if (
             covered <= COVERED
@@ -106,19 +106,19 @@ def collapses(results: Results) -> list[Collapse]:
         chosen = top["answer"].head(int(size[0])).to_list()
         hits = part.filter(col("correct"), col("answer").is_in(chosen)).height
         label = ", ".join(map(str, (part["label"][0] or values[0], *values[1:])))
-        found.append(
+        collapsed.append(
             Collapse(
                 str(values[0]),
                 label,
                 tuple(chosen),
                 float(covered),
-                float(own[: size[0]].sum()),
+                float(expected[: size[0]].sum()),
                 n,
                 hits,
                 int(part["correct"].sum()),
             )
         )
-    return sorted(found, key=lambda c: c.gold - c.share)
+    return sorted(collapsed, key=lambda c: c.gold - c.share)
 
 
 def usual_names(facts: pl.DataFrame) -> set[str]:

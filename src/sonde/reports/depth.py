@@ -32,7 +32,7 @@ def prompts_of(
 
     A top answer is [name, probability or None, whether it is gold].
     """
-    found: dict[int, list[Prompt]] = {number: [] for number in facts}
+    prompts: dict[int, list[Prompt]] = {number: [] for number in facts}
     about = results.facts.filter(col("fact_no").is_in(list(facts)))
     gold = {
         number: {name.casefold() for names in objects or () for name in names}
@@ -59,8 +59,8 @@ def prompts_of(
                 prefix = "…" + prefix[-shown:]
             names = [[name, p, name.casefold() in gold[number]] for name, p in top[row["prompt"]]]
             verdict = graded.get(key, (None, None, None))
-            found[number].append([prefix + gap, [0, *verdict, names]])
-    return found
+            prompts[number].append([prefix + gap, [0, *verdict, names]])
+    return prompts
 
 
 def _verdicts(results: Results, about: pl.DataFrame, axes: Sequence[str]) -> dict[Any, Any]:
@@ -108,7 +108,7 @@ def _top(
 
 
 def top_frame(top: Sequence[Sequence[Any]]) -> pl.DataFrame:
-    """Top answers as a table; probabilities only where there are any."""
+    """Top answers as a table; probabilities only if any are known."""
     schema = {"answer": pl.String, "probability": pl.Float64, "gold": pl.Boolean}
     frame = pl.DataFrame(top, schema, orient="row")
     frame = frame.with_columns(gold=pl.when("gold").then(pl.lit("gold")).otherwise(pl.lit("")))
@@ -116,11 +116,16 @@ def top_frame(top: Sequence[Sequence[Any]]) -> pl.DataFrame:
 
 
 def page_data(facts: Facts) -> dict[str, Any]:
-    """What a page packs of the table of facts: all of them, or a random sample of many."""
+    """What a page packs of the table of facts: all of them, or a random sample of many.
+
+    Prompts are null for facts whose prompts would be too many.
+    """
     frame, n = facts.frame, facts.frame.height
-    prompts = int(frame["prompts"].sum() or 0)
-    keep = min(MAX_FACTS, int(n * min(1.0, MAX_PROMPTS / max(1, prompts))))
-    rows = sorted(generator(0, "page").permutation(n)[:keep].tolist())
+    order = generator(0, "page").permutation(n)
+    spent = frame["prompts"].fill_null(0).to_numpy()[order].cumsum()
+    rows = sorted(order[:MAX_FACTS].tolist())
+    deep = sorted(order[:MAX_FACTS][spent[:MAX_FACTS] <= MAX_PROMPTS].tolist())
+    prompts = dict(zip(deep, facts.depth(deep), strict=True)) if facts.depth else {}
     part = frame[rows]
     columns = []
     for name in facts.shown:
@@ -139,7 +144,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
         "outcome": [facts.outcome[row] for row in rows],
         "start": facts.start,
         "models": list(facts.models),
-        "prompts": facts.depth(rows) if facts.depth else [[] for _ in rows],
+        "prompts": [prompts.get(row) for row in rows],
         "total": n,
         "command": facts.command,
     }

@@ -75,7 +75,7 @@ def _estimate(e: Estimate) -> dict[str, Any]:
 def json_text(value: Any) -> str:
     """JSON for people and programs; what a terminal would obey is escaped."""
     written = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    return CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", written)
+    return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
 def _named(report: Report, kinds: Sequence[str] = ()) -> dict[str, Exhibit]:
@@ -136,11 +136,11 @@ def write_latex(report: Report, folder: Path) -> list[Path]:
     return paths
 
 
-def latex_table(found: Sequence[Column], caption: str) -> str:
-    layout = "".join("r" if column.numeric else "l" for column in found)
+def latex_table(shown: Sequence[Column], caption: str) -> str:
+    layout = "".join("r" if column.numeric else "l" for column in shown)
     rows = [
-        [column.head for column in found],
-        *zip(*(column.cells for column in found), strict=True),
+        [column.head for column in shown],
+        *zip(*(column.cells for column in shown), strict=True),
     ]
     lines = [" & ".join(cell(c).translate(LATEX) for c in row) + r" \\" for row in rows]
     head, *body = lines
@@ -182,9 +182,9 @@ def as_markdown(report: Report) -> str:
 
 
 def markdown_table(item: Exhibit) -> list[str]:
-    found = columns(item)
-    rows = [[column.head for column in found], ["---:" if c.numeric else "---" for c in found]]
-    rows += map(list, zip(*(column.cells for column in found), strict=True))
+    shown = columns(item)
+    rows = [[column.head for column in shown], ["---:" if c.numeric else "---" for c in shown]]
+    rows += map(list, zip(*(column.cells for column in shown), strict=True))
     table = ["| " + " | ".join(_escaped(cell(c)) for c in row) + " |" for row in rows]
     return [f"**{_escaped(cell(item.title))}** {_escaped(item.note)}".strip(), "", *table, ""]
 

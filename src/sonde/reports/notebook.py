@@ -23,8 +23,8 @@ def exhibit_html(item: Exhibit) -> str:
     """A table or figure by itself."""
     if item.kind != "table":
         return standalone(svg(item))
-    found = columns(item)
-    heads = "".join(f"<th>{escape(cell(column.head))}</th>" for column in found)
-    rows = zip(*(column.cells for column in found), strict=True)
+    shown = columns(item)
+    heads = "".join(f"<th>{escape(cell(column.head))}</th>" for column in shown)
+    rows = zip(*(column.cells for column in shown), strict=True)
     body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
     return f"<table><caption>{escape(cell(item.title))}</caption><tr>{heads}</tr>{body}</table>"

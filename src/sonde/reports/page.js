@@ -59,6 +59,11 @@
     return Array.isArray(value) ? value[0] / value[1] : typeof value === "string" ? fold(value) : value;
   }
   function depth(i) {
+    if (!prompts[i]) {
+      const other = make("td", "deep", "The prompts of this fact are not on the page: ", make("code", "", data.command.replace(/FACT$/, `'${ids[i]}'`)));
+      other.colSpan = columns.length;
+      return make("tr", "depth", other);
+    }
     const list = prompts[i].map(([text, ...answers]) => make("div", "", make("h4", "", text), make("div", "runs", ...answers.map(([k, correct, rank, goldP, top]) => {
       const shown = top.some(([, , gold]) => gold) || goldP === null ? top : [...top, ["gold answer", goldP, true]];
       const rows = shown.map(([name, p, gold]) => {
@@ -125,7 +130,9 @@
   }));
   addEventListener("beforeprint", () => { state.size = PRINTED; state.page = 0; draw(); });
   addEventListener("afterprint", () => { state.size = PAGE; draw(); });
-  if (ids.length < total) $(".help").append(` The page has a random sample of ${count(ids.length)} of ${count(total)} facts. Any fact: `, make("code", "", data.command));
+  const deep = prompts.filter(Boolean).length;
+  if (ids.length < total) $(".help").append(` The page has a random sample of ${count(ids.length)} of ${count(total)} facts.`);
+  if (deep < ids.length) $(".help").append(` It has the prompts of ${count(deep)} facts; of any other: `, make("code", "", data.command));
   input.value = state.q;
   input.addEventListener("input", () => { state.q = input.value; state.page = 0; draw(); });
   draw();

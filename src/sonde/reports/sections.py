@@ -39,9 +39,10 @@ def prompted(view: View) -> Iterator[Item]:
             if view.one_relation
             else used.unique("relation", keep="first", maintain_order=True)
         )
-        yield Exhibit("templates", "Templates", shown.head(TEMPLATES))
-        if len(used) > TEMPLATES:
-            yield say("templates.some", shown=min(TEMPLATES, len(shown)), n=len(used))
+        note = (
+            english("templates.some", shown=TEMPLATES, n=len(used)) if len(used) > TEMPLATES else ""
+        )
+        yield Exhibit("templates", "Templates", shown.head(TEMPLATES), note=note)
     fact = int(view.results.rows["fact_no"][0])
     for batch in view.answers():
         if prompts := prompts_of(view.results, [batch], [fact], shown=SHOWN)[fact]:
@@ -126,9 +127,9 @@ def fact_table(view: View) -> Iterator[Item]:
     wanted += [name for name in facts.columns if name.startswith(USER)]
     wanted = [name for name in dict.fromkeys(wanted) if name != "correct"]
     graded = view.results.browse([*wanted, "correct"], facts.height)
-    own = [name for name in wanted if name in facts.columns and name not in rows]
-    lines = facts.select("fact_no", *own, id="fact").join(
-        graded.drop(own), on="fact_no", how="left", maintain_order="left"
+    fixed = [name for name in wanted if name in facts.columns and name not in rows]
+    lines = facts.select("fact_no", *fixed, id="fact").join(
+        graded.drop(fixed), on="fact_no", how="left", maintain_order="left"
     )
     lines = lines.with_columns(
         col(pl.Enum).cast(pl.String), col(pl.List(pl.String)).list.join(", "), share="correct"
@@ -194,8 +195,8 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     """A metric and its control in each group of a column."""
     part = view.plain.filter(col("group_by") == list(by), of="value")
     present = set(part["metric"])
-    order = dict.fromkeys((*view.layout.headlines, *view.layout.columns, *part["metric"]))
-    metric, *others = (view.metrics[id] for id in order if id in present)
+    wanted = dict.fromkeys((*view.layout.headlines, *view.layout.columns))
+    metric, *others = (view.metrics[id] for id in [*wanted, *part["metric"]] if id in present)
     values = part.filter(metric=metric.id)["group"].to_list()
     if len(values) < 2:
         return
@@ -203,7 +204,7 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     if not (name in view.results.probe.axes or name.startswith(USER[1]) or name == "template_no"):
         sizes = {g[at]: view.get(metric, "value", by, g) or Estimate(0) for g in values}
         values.sort(key=lambda g: (g[at] == "other", -(sizes[g[at]].value or 0)))
-    columns = others[:EXTRA] if name == "relation" else []
+    columns = [m for m in others if m.id in wanted][:EXTRA] if name == "relation" else []
     rows = []
     for label, keys, group in [
         ("All", (), ()),
@@ -307,8 +308,8 @@ def method(view: View) -> Iterator[Item]:
     yield say("method.groups", least=FEWEST)
     yield say("method.collapse", covered=COVERED, excess=EXCESS, level=LEVEL)
     yield from view.layout.notes
-    found = ((m, view.get(m)) for m in view.metrics.values())
-    rows = [(m.label or m.id, m.help, interval(e, m.unit)) for m, e in found if e]
+    values = ((m, view.get(m)) for m in view.metrics.values())
+    rows = [(m.label or m.id, m.help, interval(e, m.unit)) for m, e in values if e]
     yield exhibit("metrics", "Metrics", rows, ("metric", "meaning", "value [95% CI]"))
     counts = [(name.replace(".", ": "), n) for name, n in view.counts.items()]
     yield exhibit("counts", "Counts", counts, ("", "number"))

@@ -37,8 +37,8 @@ SENTENCES = {
     "request.score": "Each prompt is a text with a gap. The model scored {options:options}, and "
     "the most probable one is its answer.",
     "request.fill": "Each prompt is a text with a masked gap. The model predicted one token.",
-    "request.generate": "The model generated a text after each prompt; its answer is what it says "
-    "before it stops.",
+    "request.generate": "The model generated a text after each prompt; its answer is the "
+    "text up to where it stops.",
     "request.chat": "Prompts were sent in the model's chat format{system:system}.",
     "templates.some": "{shown:count} of {n:#template} shown.",
     "example": "A prompt and its top answers. Gold answer: {gold:quoted}.",
@@ -73,10 +73,10 @@ SENTENCES = {
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
     "reasoning": "The reasoning of {k:count!} of {n:#answer} does not end, so no answer follows. "
     "Raise {flag:code} above {tokens:count}.",
-    "certificate.none": "The numbers of another program were not compared with the model's own. "
+    "certificate.none": "The numbers of another program were not compared with those of the model. "
     "Compare them with {command:code}.",
-    "certificate.differs": "The certificate of this model says {verdict:strong}, compared with "
-    "{reference}.",
+    "certificate.differs": "The certificate of this model has the verdict {verdict:strong}, "
+    "compared with {reference}.",
     "certificate.later": "Some answers are older than the certificate.",
     # figures and facts
     "groups.tested": "{k:count} of {n:#group} differ significantly from the control after Holm's "
@@ -130,7 +130,7 @@ class Sentence(NamedTuple):
     values: Mapping[str, Any]
 
 
-Line = Sentence | str  # reports that are not built from a run bring their own English
+Line = Sentence | str  # reports that are not built from a run bring English
 
 
 def say(id: str, **values: Any) -> Sentence:

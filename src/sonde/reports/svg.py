@@ -123,10 +123,10 @@ def series(item: Exhibit) -> dict[str, str]:
     frame = item.frame
     names = frame["color"].unique(maintain_order=True) if "color" in frame.columns else [""]
     colors = SERIES.replace(CONTROL, "")
-    found = {name or "": colors[k % len(colors)] for k, name in enumerate(names)}
-    if item.units.get("color") == "control" and len(found) > 1:
-        found[list(found)[-1]] = CONTROL
-    return found
+    classes = {name or "": colors[k % len(colors)] for k, name in enumerate(names)}
+    if item.units.get("color") == "control" and len(classes) > 1:
+        classes[list(classes)[-1]] = CONTROL
+    return classes
 
 
 class Axis(NamedTuple):
@@ -197,16 +197,9 @@ def intervals(item: Exhibit, width: float) -> Drawing:
     right = width - (14 if narrow else sum(room) + 8)
     parts, top = legend({} if shared else css, 0 if narrow else left, width)
     tall, top = max(len(points) for _, points in rows) * 10 + (30 if narrow else 14), top + 14
-    points = [
-        row.get(end) for _, found in rows for row in found.values() for end in ("x", "low", "high")
-    ]
-    axis = Axis.over(
-        points,
-        left + 6,
-        right - 6,
-        item.units.get("x", "number"),
-        max(2, min(5, int((right - left) / 50))),
-    )
+    values = [p.get(end) for _, ps in rows for p in ps.values() for end in ("x", "low", "high")]
+    most = max(2, min(5, int((right - left) / 50)))
+    axis = Axis.over(values, left + 6, right - 6, item.units.get("x", "number"), most)
     bottom = top + tall * len(rows) + 4
     for tick in axis.ticks:
         x = axis(tick)
@@ -219,7 +212,7 @@ def intervals(item: Exhibit, width: float) -> Drawing:
             label(x, top - 6, c.head, "m", "end", size=SMALL)
             for x, c in zip(ends, texts, strict=True)
         ]
-    for i, (name, found) in enumerate(rows):
+    for i, (name, points) in enumerate(rows):
         y = top + tall * i
         base = y + 16 if narrow else y + tall / 2 + 4.5
         bold = "w" if name == "All" else ""
@@ -230,9 +223,9 @@ def intervals(item: Exhibit, width: float) -> Drawing:
             label(x, base, c.cells[i], f"h m {bold}" if k else f"h {bold}", "end")
             for k, (x, c) in enumerate(zip(ends, texts, strict=True))
         ]
-        for lane, (color, point) in enumerate(found.items()):
+        for lane, (color, point) in enumerate(points.items()):
             lane_y = (
-                y + 26 + 9 * lane if narrow else y + tall / 2 + 10 * (lane - (len(found) - 1) / 2)
+                y + 26 + 9 * lane if narrow else y + tall / 2 + 10 * (lane - (len(points) - 1) / 2)
             )
             if point["x"] is not None:
                 parts += whisker(axis, point, lane_y, css[color])
@@ -253,25 +246,25 @@ def bars(item: Exhibit, width: float) -> Drawing:
     above = width < NARROW and longest > 0.4 * width
     left = 0.0 if above else min(longest, 0.4 * width)
     room = width - left - max(map(measure, texts)) - 16
-    scale = room / max(1e-9, *(row["x"] or 0 for _, found in rows for row in found.values()))
-    lanes = max(len(found) for _, found in rows)
+    scale = room / max(1e-9, *(row["x"] or 0 for _, points in rows for row in points.values()))
+    lanes = max(len(points) for _, points in rows)
     thick, tall = (8, 9 * lanes + (4 if width < NARROW else 10)) if lanes > 1 else (15, ROW - 3)
     head = 16 if above else 0
     names = css if lanes > 1 else {}
     if "part" in item.frame.columns:
         names = {**(css if any(css) else {"answers": "a"}), "of which correct": "k"}
     parts, top = legend(names, 0 if len(names) > 2 else left, width, bars=True)
-    for i, ((name, found), text) in enumerate(zip(rows, texts, strict=True)):
+    for i, ((name, points), text) in enumerate(zip(rows, texts, strict=True)):
         y = top + 2 + (tall + head) * i
         middle = y + head + tall / 2
         place = (0.0, y + 13, "", width) if above else (left - 10, middle + 4.5, "end", left - 12)
         parts.append(label(place[0], place[1], cell(name), "", place[2], place[3]))
-        for k, (color, row) in enumerate(found.items()):
+        for k, (color, row) in enumerate(points.items()):
             lane = middle - thick * lanes / 2 + thick * k
             parts.append(rect(left, lane, (row["x"] or 0) * scale, thick - 1, css[color]))
             if row.get("part"):
                 parts.append(rect(left, lane, row["part"] * scale, thick - 1, "k"))
-        longest = max(row["x"] or 0 for row in found.values())
+        longest = max(row["x"] or 0 for row in points.values())
         parts.append(label(left + longest * scale + 7, middle + 4.5, text, "m"))
     return parts, top + (tall + head) * len(rows) + 6, width
 
@@ -318,14 +311,14 @@ def lines(item: Exhibit, width: float) -> Drawing:
         end = min(axis.ticks[-1], up.ticks[-1])
         parts.append(line(axis(0), up(0), axis(end), up(end), "x"))
     for name, color in css.items():
-        own = (
+        part = (
             frame
             if "color" not in frame.columns
             else frame.filter(pl.col("color").fill_null("") == name)
         )
         points = [
             p | {"x": places.get(p["x"], p["x"])}
-            for p in own.iter_rows(named=True)
+            for p in part.iter_rows(named=True)
             if p["y"] is not None
         ]
         at = [(axis(p["x"]), up(p["y"])) for p in points]

@@ -79,9 +79,9 @@ def _parts(item: Item, width: int) -> Iterator[RenderableType]:
     if item.kind == "strip":
         yield from _strips(item)
     else:
-        found, dropped = _fitting(_columns(item), width)
-        rows = len(found[0].cells) if found else 0
-        yield rich_table([column._replace(cells=column.cells[:ROWS]) for column in found])
+        shown, dropped = _fitting(_columns(item), width)
+        rows = len(shown[0].cells) if shown else 0
+        yield rich_table([column._replace(cells=column.cells[:ROWS]) for column in shown])
         if rows > ROWS:
             yield Text(f"{rows - ROWS:,} more rows in the HTML report", "dim")
         if dropped:
@@ -92,29 +92,29 @@ def _parts(item: Item, width: int) -> Iterator[RenderableType]:
 
 def _columns(item: Exhibit) -> list[Column]:
     """The columns of an item; bars and histograms are drawn with blocks."""
-    found = columns(item)
+    shown = columns(item)
     name = {"bars": "x", "histogram": "y"}.get(item.kind)
     if name is None or ("color" in item.frame.columns and item.frame["color"].n_unique() > 2):
-        return found
+        return shown
     first = item.frame
     if "color" in first.columns:
         first = first.unique("label" if name == "x" else "x", keep="first", maintain_order=True)
     values = [value or 0 for value in first[name].to_list()]
     drawn = ["█" * round(BAR * value / (max(values) or 1)) for value in values]
-    return [found[0], Column("", drawn), *found[1:]]
+    return [shown[0], Column("", drawn), *shown[1:]]
 
 
-def _fitting(found: list[Column], width: int) -> tuple[list[Column], list[str]]:
+def _fitting(every: list[Column], width: int) -> tuple[list[Column], list[str]]:
     """The first columns that fit next to each other, and the names of the others."""
     room = width
-    kept: list[Column] = []
-    for column in found:
+    fitting: list[Column] = []
+    for column in every:
         longest = max(map(len, (column.head, *column.cells)), default=0) + 2
         room -= longest if column.numeric else min(longest, 14)
-        if room < -2 and len(kept) > 1:
+        if room < -2 and len(fitting) > 1:
             break
-        kept.append(column)
-    return kept, [column.head for column in found[len(kept) :]]
+        fitting.append(column)
+    return fitting, [column.head for column in every[len(fitting) :]]
 
 
 def _strips(item: Exhibit) -> Iterator[Text]:
@@ -135,7 +135,7 @@ def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
     wanted = item.filters[item.start][1]
     rows = [row for row, outcome in enumerate(item.outcome) if outcome in wanted]
     part = item.frame[rows[:FACTS]]
-    found = []
+    shown = []
     for name in item.shown:
         unit, values = item.units.get(name, ""), part[name].to_list()
         if unit == "answer":
@@ -148,9 +148,9 @@ def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
             ]
         else:
             cells = [cell(value, unit) for value in values]
-        found.append(Column(name, cells, part[name].dtype.is_numeric()))
-    found, _ = _fitting(found, width)
-    yield rich_table(found)
+        shown.append(Column(name, cells, part[name].dtype.is_numeric()))
+    shown, _ = _fitting(shown, width)
+    yield rich_table(shown)
     counts = ((label, sum(o in of for o in item.outcome)) for label, of in item.filters)
     listed = ", ".join(f"{label} {n:,}" for label, n in counts if n)
     yield Text(

@@ -108,7 +108,7 @@ def to_estimate(e: dict[str, Any]) -> Estimate:
 
 
 def side(difference: Estimate) -> str:
-    """What a test says of a difference: above, below or none."""
+    """The verdict of a test: above, below or none."""
     if difference.p is None or difference.p >= LEVEL:
         return "none"
     return "above" if (difference.value or 0) > 0 else "below"
