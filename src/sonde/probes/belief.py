@@ -85,7 +85,6 @@ class Belief(MaskProbe):
             s.manual_rank(),
             s.template_overconfidence(self.min_prompts),
             *m.RANKING,
-            *m.SETS,
         )
 
     @property
