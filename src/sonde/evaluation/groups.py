@@ -1,0 +1,249 @@
+"""Breakdowns of any run: columns of facts as groups, and trends of accuracy with their numbers."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+
+import numpy as np
+import polars as pl
+from polars import col
+
+from sonde.evaluation.estimate import Group, Metric
+from sonde.evaluation.stats import (
+    DRAWS,
+    LEVEL,
+    Bools,
+    Floats,
+    Ints,
+    generator,
+    holm,
+    ranks,
+    resampled_sums,
+)
+from sonde.evaluation.tables import ESTIMATES, Results
+
+BINS, BIN_SIZE = 5, 10  # at most so many bins, each of at least so many facts
+GROUP_SIZE, GROUPS = 5, 30  # smaller groups, and those beyond the largest, become "other"
+OTHER, NO_TAG = "other", "no tag"
+DECADES = 2  # positive numbers that span so many powers of ten are taken by their logarithm
+PERMUTATIONS = 2000
+CELLS = 2_000_000  # permuted at once
+
+TRENDS = (
+    Metric(
+        "trend", label="trend", unit="number", better="",
+        help="rank correlation (Spearman) of a number with accuracy, over all facts",
+    ),
+    Metric(
+        "trend_within", label="trend within relations", unit="number", better="",
+        help="the same, among facts of one relation",
+    ),
+    Metric(
+        "slope", label="slope", unit="points", better="",
+        help="rise of accuracy within relations with each power of ten of a number or, if it does "
+        "not span several, with each standard deviation",
+    ),
+)  # fmt: skip
+
+
+def breakdowns(results: Results) -> tuple[Results, tuple[Group, ...]]:
+    """Results whose facts have columns to group by, and those that have several groups.
+
+    These are kind, tags, and a user's columns: numbers in quantile bins, rare texts as "other".
+    """
+    facts = results.facts
+    scored = facts["fact_no"].is_in(results.rows["fact_no"].unique().implode())
+    user = (name for name in facts.columns if name.startswith(("details.", "numbers.")))
+    columns, groups = [], []
+    for name in ("kind", "relation_tags", "tags", *user):
+        if (name,) in results.probe.groups or name in results.probe.groups:
+            continue
+        column = bins if facts[name].dtype.is_numeric() else texts
+        if (values := column(facts[name], scored)) is not None:
+            columns.append(values.alias(name))
+            groups.append(Group((name,)))
+    return replace(results, facts=facts.with_columns(columns)), tuple(groups)
+
+
+def bins(numbers: pl.Series, scored: pl.Series) -> pl.Series | None:
+    """Numbers as labels of their quantile bins, in order."""
+    edges = quantile_edges(numbers.filter(scored & numbers.is_finite()).to_numpy())
+    if len(edges) < 3:
+        return None
+    place = pl.Series(np.searchsorted(edges[1:-1], numbers.to_numpy(), side="right"))
+    place = place.set(~(scored & numbers.is_finite()).fill_null(False), None)
+    labels = []
+    for n in range(len(edges) - 1):
+        part = numbers.filter(place == n)
+        ends = dict.fromkeys(
+            f"{x:,.0f}" if x == round(x) else f"{x:,.4g}" for x in (part.min(), part.max())
+        )
+        labels.append(" – ".join(ends))
+    labels = [f"{x} ({n})" if x in labels[:n] else x for n, x in enumerate(labels)]
+    return pl.Series(labels, dtype=pl.Enum(labels)).gather(place)
+
+
+def quantile_edges(numbers: Floats) -> Floats:
+    """The ends of bins with about equally many facts; none if there are too few for two.
+
+    Equal numbers are never separated. A bin that is too small is merged with the smaller of its
+    neighbors.
+
+    >>> quantile_edges(np.arange(1.0, 21.0)).tolist()
+    [1.0, 11.0, 20.0]
+    """
+    numbers = np.sort(numbers)
+    n = min(BINS, len(numbers) // BIN_SIZE)
+    inner = np.unique(numbers[[len(numbers) * k // n for k in range(1, n)]])
+    while len(inner):
+        place = np.searchsorted(inner, numbers, side="right")
+        sizes = np.bincount(place, minlength=len(inner) + 1)
+        least = int(sizes.argmin())
+        if sizes[least] >= BIN_SIZE:
+            return np.array([numbers[0], *inner, numbers[-1]])
+        before, after = np.array([inf, *sizes, inf])[[least, least + 2]]
+        inner = np.delete(inner, least - 1 if before <= after else least)
+    return inner
+
+
+def texts(values: pl.Series, scored: pl.Series) -> pl.Series | None:
+    """Texts, or lists of them, as lists; rare ones and those beyond the largest become "other"."""
+    table = pl.DataFrame({"row": np.arange(len(values)), "scored": scored, "value": values})
+    if values.dtype == pl.List:
+        missing = col("value").list.len() == 0
+        table = table.with_columns(
+            pl.when(missing).then([NO_TAG]).otherwise("value").alias("value")
+        )
+        table = table.explode("value")
+    sizes = table.filter("scored").drop_nulls("value")["value"].value_counts()
+    sizes = sizes.sort(-col("count").cast(pl.Int64), "value").head(GROUPS)
+    named = sizes.filter(col("count") >= GROUP_SIZE)["value"].implode()
+    value = pl.when(col("value").is_in(named)).then("value").otherwise(pl.lit(OTHER))
+    table = table.drop_nulls("value").with_columns(value.alias("value"))
+    groups = table.filter("scored")["value"].unique()
+    if len(groups) < 2 or {*groups} <= {OTHER, NO_TAG}:
+        return None
+    lists = table.group_by("row").agg(col("value").unique(maintain_order=True))
+    rows = pl.DataFrame({"row": np.arange(len(values))})
+    return rows.join(lists, on="row", how="left", maintain_order="left")["value"]
+
+
+def trends(results: Results, seed: int = 0) -> pl.DataFrame:
+    """Whether accuracy rises with each number of the facts, as ESTIMATES: `TRENDS` by "number".
+
+    Facts without the number are not counted. p_adjusted is corrected for all trends (Holm).
+    """
+    accuracy = results.table(["fact_no", "correct"]).group_by("fact_no").agg(col("correct").mean())
+    facts = accuracy.drop_nulls().sort("fact_no").collect()
+    lines = []
+    for name in (name for name in results.facts.columns if name.startswith("numbers.")):
+        part = results.facts.select("fact_no", "relation", "cluster", number=name)
+        part = facts.join(
+            part.filter(col("number").is_finite()), on="fact_no", how="inner", maintain_order="left"
+        )
+        if len(quantile_edges(part["number"].to_numpy())) < 3:
+            continue
+        relation = part["relation"].to_physical().to_numpy().astype(np.int64)
+        numbers = trend(
+            part["number"].to_numpy(),
+            part["correct"].to_numpy(),
+            relation,
+            part["cluster"].to_numpy(),
+            seed,
+        )
+        about = {"of": "value", "over": "facts", "group_by": ["number"], "group": [name[8:]]}
+        about |= {"n": part.height, "n_clusters": part["cluster"].n_unique()}
+        for metric, (value, low, high, p) in zip(TRENDS, numbers, strict=True):
+            lines.append(
+                about | {"metric": metric.id, "value": value, "low": low, "high": high, "p": p}
+            )
+    adjusted = iter(holm([p for line in lines if (p := line["p"]) is not None]))
+    for line in lines:
+        line["p_adjusted"] = None if line["p"] is None else next(adjusted)
+    return pl.DataFrame(lines, schema=ESTIMATES)
+
+
+def trend(
+    numbers: Floats, values: Floats, relations: Ints, clusters: Ints, seed: int = 0
+) -> Iterator[tuple[float | None, ...]]:
+    """Value, low, high and p: over all facts, within relations, and of the slope within relations.
+
+    Clusters are resampled within their relation. Where few values differ, such draws are too sure
+    of a trend, so p is that of a permutation test, and the interval contains 0 unless p < 0.05.
+    """
+    decades = numbers.min() > 0 and numbers.max() / numbers.min() >= 10**DECADES
+    scaled = np.log10(numbers) if decades else numbers / (numbers.std() or 1.0)
+    own = np.empty((2, len(numbers)))
+    for relation in np.unique(relations):
+        at = relations == relation
+        own[:, at] = ranks(numbers[at]) / at.sum(), ranks(values[at]) / at.sum()
+    first = np.stack([ranks(numbers), own[0], scaled], axis=1)
+    second = np.stack([ranks(values), own[1], values], axis=1)
+    # far from 0, sums of squares lose digits
+    x, y = first - first.mean(axis=0), second - second.mean(axis=0)
+    table = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=2).reshape(len(x), -1)
+    parts = []
+    for relation in np.unique(relations):
+        at = relations == relation
+        _, index = np.unique(clusters[at], return_inverse=True)
+        sums = np.zeros((index.max() + 1, table.shape[1]))
+        np.add.at(sums, index, table[at])
+        drawn = resampled_sums(sums, generator(seed, f"trend:{relation}"), DRAWS)
+        parts.append(np.vstack([sums.sum(axis=0), drawn]).reshape(1 + DRAWS, 3, 6))
+    moments = np.array(parts)
+
+    def spread(moments: Floats) -> Floats:
+        n, a, b, aa, bb, ab = np.moveaxis(moments, -1, 0)
+        squares = np.stack([aa - a * a / n, bb - b * b / n, ab - a * b / n])
+        return np.where(np.abs(squares) < 1e-9, 0.0, squares)
+
+    whole, within = spread(moments[:, :, 0].sum(axis=0)), spread(moments[:, :, 1:]).sum(axis=1)
+    (aa, slope_aa), (bb, _), (ab, slope_ab) = np.moveaxis(within, 2, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        draws = (
+            whole[2] / np.sqrt(whole[0] * whole[1]),
+            ab / np.sqrt(aa * bb),
+            slope_ab / slope_aa,
+        )
+    for n, drawn in enumerate(draws):
+        strata = relations if n else np.zeros_like(relations)
+        value = float(drawn[0])
+        if not np.isfinite(value):
+            yield None, None, None, None
+            continue
+        p = permuted(first[:, n], second[:, n], strata, clusters, generator(seed, "trend:permuted"))
+        # a draw in which nothing varies has no trend
+        ends = np.quantile(
+            np.nan_to_num(drawn[1:], posinf=0.0, neginf=0.0), (LEVEL / 2, 1 - LEVEL / 2)
+        )
+        ends = (*ends.tolist(), value, value if p < LEVEL else 0.0)
+        yield value, min(ends), max(ends), p
+
+
+def permuted(
+    first: Floats, second: Floats, strata: Ints, clusters: Ints, rng: np.random.Generator
+) -> float:
+    """The p of a permutation test that two columns go together within strata, two-sided.
+
+    Clusters of a stratum with equally many facts exchange what the first column has, in order.
+    """
+    _, index = np.unique(strata, return_inverse=True)
+    second = second - (np.bincount(index, second) / np.bincount(index))[index]
+    order = np.argsort(clusters, kind="stable")
+    _, starts, sizes = np.unique(clusters[order], return_index=True, return_counts=True)
+    kinds = np.column_stack([strata[order[starts]], sizes])
+    sums = np.zeros(1 + PERMUTATIONS)  # the first as it is
+    for kind in np.unique(kinds, axis=0):
+        chosen: Bools = (kinds == kind).all(axis=1)
+        rows = order[starts[chosen][:, None] + np.arange(kind[1])]
+        a, b = first[rows], second[rows]
+        sums[0] += (a * b).sum()
+        step = max(1, CELLS // len(rows))
+        for start in range(0, PERMUTATIONS, step):
+            n = min(step, PERMUTATIONS - start)
+            places = rng.permuted(np.tile(np.arange(len(rows)), (n, 1)), axis=1)
+            block = slice(1 + start, 1 + start + n)
+            for each in range(kind[1]):
+                sums[block] += a[:, each][places] @ b[:, each]
+    rounding = 1e-9 * float(np.abs(first) @ np.abs(second))  # sums in another order
+    return float((np.abs(sums) >= abs(sums[0]) - rounding).mean())
