@@ -21,6 +21,7 @@ MANIFEST = {
     "model": {"name": "hf:models/tiny", "details": {}},
     "dataset": {"name": "world"},
     "certificate": {},
+    "selection": {"seed": 0},
 }
 
 
@@ -54,6 +55,7 @@ def sample_run(
         path=Path("runs/sample"),
         manifest=SimpleNamespace(**{**MANIFEST, **manifest}),
         answers=lambda: iter(answers),
+        dataset=lambda: data,
         provenance=lambda: {"probe": {"name": probe.name}, "seed": 0},
     )
     return collect_results(probe, data, answers), run

@@ -14,13 +14,17 @@ import polars as pl
 from polars import col
 
 from sonde.answers import Completions
+from sonde.evaluation.groups import TRENDS
+from sonde.evaluation.languages import ACCURACY, COUPLES
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.tables import Results
+from sonde.evaluation.timeline import BEST, FIT, METRICS
 from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.reports import sections
 from sonde.reports.cells import interval, number
 from sonde.reports.collapse import function_words
+from sonde.reports.further import further
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import Sentence, say
 from sonde.reports.view import View, exhibit, side
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
 NOTABLE = 0.01  # share of excluded facts that is worth a warning
 CUT = 0.1  # share of answers that were cut
 REASONED = "</think>"
+CATALOG = (*TRENDS, *METRICS, FIT, BEST, ACCURACY, *COUPLES)
 
 
 def build(
@@ -43,18 +48,21 @@ def build(
     """The report of the results of a run.
 
     Args:
-        estimates: as `evaluation.estimate_results` gives them, with those of further groups.
+        estimates: as `evaluation.estimate_results` gives them.
         run: where prompts and settings are read from.
         exhibits: further tables and figures.
     """
+    more, figures = further(results, run)
+    estimates = pl.concat([estimates, more])
     view = View(results, estimates, run)
-    extra = view.layout.extra(results, view.plain) if view.layout.extra else ()
+    extra = view.layout.extra(results, estimates) if view.layout.extra else ()
+    exhibits = [*extra, *figures, *exhibits]
     named = " · ".join(filter(None, (view.model, view.dataset, view.layout.title)))
     parts = [
         Section("prompts", "What was prompted", list(sections.prompted(view))),
         Section("answers", "What the model answered", list(sections.answered(view))),
         Section("facts", "Facts", list(sections.fact_table(view))),
-        Section("breakdowns", "Breakdowns", [*sections.breakdowns(view), *extra, *exhibits]),
+        Section("breakdowns", "Breakdowns", [*sections.breakdowns(view), *exhibits]),
         Section(
             "method", "Method, settings and provenance", list(sections.method(view)), folded=True
         ),
@@ -68,7 +76,7 @@ def build(
         sections=[section for section in parts if section.items],
         estimates=estimates,
         over=view.layout.over,
-        metrics=list(view.metrics.values()),
+        metrics=[*view.metrics.values(), *CATALOG],
         counts=view.counts,
         provenance=run.provenance() if run else {},
     )

@@ -61,7 +61,11 @@ def as_json(report: Report) -> dict[str, Any]:
         "summary": [text(line) for line in report.summary],
         "warnings": [text(line) for _, lines in report.warnings for line in lines],
         "estimates": estimates,
-        "metrics": {m.id: {word: getattr(m, word) for word in words} for m in report.metrics},
+        "metrics": {
+            m.id: {word: getattr(m, word) for word in words}
+            for m in report.metrics
+            if any(name == m.id or name.startswith(f"{m.id}.") for name in estimates)
+        },
         "counts": dict(report.counts),
         **({"strips": strips} if strips else {}),
         "provenance": dict(report.provenance),

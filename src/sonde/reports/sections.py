@@ -194,7 +194,9 @@ def breakdowns(view: View) -> Iterator[Exhibit]:
 def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     """A metric and its control in each group of a column."""
     part = view.plain.filter(col("group_by") == list(by), of="value")
-    present = set(part["metric"])
+    present = view.metrics.keys() & set(part["metric"])
+    if not present:
+        return  # numbers that have a figure of their own
     wanted = dict.fromkeys((*view.layout.headlines, *view.layout.columns))
     metric, *others = (view.metrics[id] for id in [*wanted, *part["metric"]] if id in present)
     values = part.filter(metric=metric.id)["group"].to_list()
@@ -216,6 +218,10 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
                 rows.append((label, series, *e[:4], *more))
     tests = [e for g in values if (e := view.get(metric, "difference", by, g)) and e.p is not None]
     clear = sum(side(e) != "none" for e in tests)
+    note = english("groups.tested" if tests else "groups.plain", k=clear, n=len(tests))
+    trend = view.trend(name.removeprefix(USER[1]))
+    if trend:
+        note += " " + english("trend", name=column_name(name), e=(trend, "number"))
     yield exhibit(
         f"by-{column_name(name)}",
         f"By {column_name(name)}",
@@ -223,7 +229,7 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
         (*INTERVAL, metric.counts, *(m.label for m in columns)),
         units={m.label: m.unit for m in columns} | {"x": metric.unit, "color": "control"},
         kind="intervals",
-        note=english("groups.tested" if tests else "groups.plain", k=clear, n=len(tests)),
+        note=note,
         x_label=metric.label,
     )
 

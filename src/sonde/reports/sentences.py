@@ -82,6 +82,7 @@ SENTENCES = {
     "groups.tested": "{k:count} of {n:#group} differ significantly from the control after Holm's "
     "correction. The intervals shown are not corrected.",
     "groups.plain": "Intervals are not corrected for the number of groups.",
+    "trend": "Rank correlation of {name} with the score: {e:change}.",
     "contrasts": "Difference from {references:either}, paired by fact. Intervals are not "
     "corrected.",
     "collapse.figure": "{k:count} of {n:#relation}{some:most_extreme}.",

@@ -70,6 +70,10 @@ class View:
         """An estimate; None if it is not measured."""
         return self._found.get((metric.id, of, *by, *group))
 
+    def trend(self, number: str) -> Estimate | None:
+        """The rank correlation of accuracy with a number of the facts."""
+        return self._found.get(("trend", "value", "number", number))
+
     @cached_property
     def collapsed(self) -> list[Any]:
         return collapses(self.results)
@@ -96,9 +100,13 @@ class View:
         return say("over.one" if self.one_relation else f"over.{self.layout.over}", **values)
 
     def answers(self) -> Iterator[Answers]:
-        """The stored answers; none without a run."""
-        for block in self.run.answers() if self.run else ():
-            yield block if isinstance(block, Answers) else as_answers(block)
+        return stored_answers(self.run)
+
+
+def stored_answers(run: "Run | None") -> Iterator[Answers]:
+    """The answers of a run, from the beginning; none without a run."""
+    for block in run.answers() if run else ():
+        yield block if isinstance(block, Answers) else as_answers(block)
 
 
 def to_estimate(e: dict[str, Any]) -> Estimate:
