@@ -7,10 +7,10 @@ named after the relation, so metrics, groups and runs share draws and can be sub
 draw. Relations are strata of one pass over the rows. Knows no probe and no report.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise, product
+from itertools import chain, pairwise, product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from polars import Expr, LazyFrame, col
 from sonde.core.errors import UsageError
 from sonde.evaluation import stats
 from sonde.evaluation.stats import FLAT, LEVEL, Bools, Floats, Ints
-from sonde.evaluation.tables import ESTIMATES, FACT
+from sonde.evaluation.tables import ESTIMATES
 
 if TYPE_CHECKING:
     from sonde.evaluation.tables import Results
@@ -33,7 +33,7 @@ Line = tuple[Any, ...]  # a row of ESTIMATES
 CHUNK = 500_000  # rows aggregated at once
 LABELS = 2**20  # a cell is numbered (relation × groups + group) × LABELS + label
 FEWEST = 6  # clusters that a paired test needs to reach 5%
-FLIPS, FEWER_FLIPS, MANY = 9999, 1999, 1000  # fewer where a relation has many clusters
+FLIPS = 4999  # of a paired test
 OF = ("value", "baseline", "difference")
 
 
@@ -110,12 +110,9 @@ class Special(NamedTuple):
 
 
 class Contrast(NamedTuple):
-    """Each value of an axis column (or several) minus its value `reference`.
+    """Each value of an axis column minus its value `reference`, or its "first" or "last"."""
 
-    The reference may be "first" or "last".
-    """
-
-    axis: str | Keys
+    axis: str
     reference: Any
     metrics: Keys = ()
 
@@ -255,28 +252,26 @@ def _linear(sums: Floats) -> tuple[Floats, Floats]:
 
 def _resample(samples: Sequence[Sample], names: Sequence[str], seed: int) -> None:
     """Ratios under resampling of the clusters; all metrics of a relation share its draws."""
-    ratios: list[list[Floats]] = [[] for _ in samples]
+    ratios: dict[Sample, list[Floats]] = {sample: [] for sample in samples}
     for relation, name in enumerate(names):
-        members = [
-            (s.sums[relation], r)
-            for s, r in zip(samples, ratios, strict=True)
-            if relation in s.sums
-        ]
+        members = [sample for sample in samples if relation in sample.sums]
         if not members:
             continue
-        blocks = [np.moveaxis(sums, 2, 0).reshape(sums.shape[2], -1) for sums, _ in members]
-        columns = np.hstack(blocks)
-        drawn = stats.resampled_sums(columns, stats.generator(seed, name))
-        rows = np.vstack([columns.sum(axis=0), drawn]).T
-        stops = np.cumsum([block.shape[1] for block in blocks])
-        for (sums, found), part in zip(members, np.split(rows, stops[:-1]), strict=True):
-            num, den = part.reshape(2, sums.shape[1], sums.shape[3], -1)
+        tables = [np.moveaxis(sample.sums[relation], 2, 0) for sample in members]
+        columns = np.hstack([table.reshape(len(table), -1) for table in tables])
+        drawn = stats.resampled_sums(columns, stats.generator(seed, name)).T
+        rows, start = np.column_stack([columns.sum(axis=0), drawn]), 0
+        for sample, table in zip(members, tables, strict=True):
+            stop = start + table[0].size
+            num, den = rows[start:stop].reshape(*table.shape[1:], -1)
+            start = stop
             # a draw without any denominator tells nothing
-            whole = np.broadcast_to(num[..., :1] / den[..., :1], num.shape).copy()
-            found.append(np.divide(num, den, out=whole, where=den > 0).swapaxes(0, 1))
-    for sample, found in zip(samples, ratios, strict=True):
-        if found:
-            sample.cells = sample.cells._replace(ratios=np.concatenate(found))
+            whole = num[..., :1] / den[..., :1]
+            ratio = np.where(den > 0, num / np.maximum(den, FLAT), whole)
+            ratios[sample].append(ratio.swapaxes(0, 1))
+    for sample, parts in ratios.items():
+        if parts:
+            sample.cells = sample.cells._replace(ratios=np.concatenate(parts))
 
 
 def _average(values: Floats, weights: Floats, at: Ints, size: int) -> Floats:
@@ -309,17 +304,14 @@ class Pass:
             self.groups = values.sort(keys).with_row_index("pool").collect()
         self.size = self.groups.height
         self.samples: dict[str, Sample] = {}
-        self.queries: list[list[Metric]] = []  # each of metrics that look at the same rows
+        self.queries: dict[Any, list[Metric]] = {}  # metrics that look at the same rows
 
     def add(self, metric: Metric) -> None:
         for part in metric.plain():
-            if part.id in self.samples:
-                continue
-            self.samples[part.id] = Sample()
-            alike = (query for query in self.queries if _same_rows(query[0], part))
-            if (query := next(alike, None)) is None:
-                self.queries.append(query := [])
-            query.append(part)
+            if part.id not in self.samples:
+                self.samples[part.id] = Sample()
+                where = None if part.where is None else part.where.meta.serialize()
+                self.queries.setdefault((part.view, part.by, where), []).append(part)
 
     def units(self, table: LazyFrame, metrics: Sequence[Metric]) -> LazyFrame:
         """Numerators and denominators of each fact in each group."""
@@ -411,18 +403,19 @@ class Pass:
         # best and worst of shares are shares, other statistics are not
         share = not stat or (metric.unit == "percent" and not metric.pooled and stat != spread)
         compared = paired or metric.baseline is not None or metric.chance is not None
-        weights = {way: cells.total if way == "facts" else np.ones(len(at)) for way in ways}
-        trials, gaps = {}, {}
         for way in ways:
-            weight, draws = weights[way][first], []
-            trials[way] = add(weight) ** 2 / add(weight**2 / sizes)
+            weights = cells.total if way == "facts" else np.ones(len(at))
+            weight, gap = weights[first], nothing
+            trials = add(weight) ** 2 / add(weight**2 / sizes)
             for role in range(3 if self.fine and compared else 1 + compared):
-                draws.append(self.draws(metric, codes, split, way, role))
-                value, moved = draws[-1][:, 0], draws[-1][:, 1:]
+                draws = self.draws(metric, codes, split, way, role)
+                value, moved = draws[:, 0], draws[:, 1:]
                 if self.fine:
                     variance = add(weight**2 * cells.ratios[first, role, 1]) / add(weight) ** 2
-                    reach = stats.student_reach(clusters - relations)
-                    reach = np.where(np.isfinite(reach), reach, np.nan) * np.sqrt(variance)
+                    free = clusters - relations
+                    reach = stats.student_reach(free) * np.sqrt(
+                        np.where(free > 0, variance, np.nan)
+                    )
                     low, high = value - reach, value + reach
                 else:
                     if metric.centered:
@@ -434,89 +427,70 @@ class Pass:
                     # where nothing varies, other facts still may differ
                     alone = every(cells.binary[:, role]) & (relations == 1) & (not stat)
                     some = alone | (flat & every(cells.share[:, role]) & share)
-                    size = np.where(alone, facts, trials[way])[some]
+                    size = np.where(alone, facts, trials)[some]
                     low[some], high[some] = stats.wilson(value[some] * size, size)
                 if role == 1 and metric.chance is not None:
                     low, high = nothing, nothing
                 ends = _limit(metric, value, low, high, signed=role == 2)
                 yield way, OF[role], codes, np.stack([value, *ends, nothing, n, clusters], axis=-1)
-            if compared and not self.fine:
-                gaps[way] = draws[0] - draws[1]
-        tests = {way: np.full((len(codes), 3), np.nan) for way in gaps}
-        if stat:
-            for way, place in product(gaps, range(len(codes))):
-                gap = gaps[way][place]
-                reach, p = stats.max_t(gap[:, None])
-                tests[way][place] = gap[0] - reach[0], gap[0] + reach[0], p[0]
-        elif gaps:
-            exact = every(cells.binary.all(axis=1) if metric.chance is None else cells.binary[:, 0])
-            shares = [weights[way] / np.bincount(at, weights[way])[at] for way in ways]
-            for place, halves, sums in self.flips(sample, at, np.stack(shares), split):
-                for way, half, (value, weight, squares, won) in zip(
-                    ways, halves, sums, strict=True
-                ):
-                    if clusters[place] >= FEWEST:
-                        totals, size = np.array([value, weight]), int(clusters[place])
-                        test = stats.invert(half, totals, squares, size)
-                        ends = (won, won - value, trials[way][place])
-                        tests[way][place] = _widen(metric, test, *ends, bool(exact[place]))
-        for way, gap in gaps.items():
-            low, high, p = tests[way].T
-            ends = _limit(metric, gap[:, 0], low, high, signed=True)
-            yield way, OF[2], codes, np.stack([gap[:, 0], *ends, p, n, clusters], axis=-1)
+                gap = draws - gap if role else draws
+            if self.fine or not compared:
+                continue
+            tests = np.full((len(codes), 3), np.nan)
+            if stat:
+                for test, some in zip(tests, -gap, strict=True):
+                    reach, p = stats.max_t(some[:, None])
+                    test[:] = some[0] - reach[0], some[0] + reach[0], p[0]
+            else:
+                shares = weights / np.bincount(at, weights)[at]
+                self.test(metric, at, shares, np.stack([clusters, trials], axis=-1), tests, split)
+            low, high, p = tests.T
+            ends = _limit(metric, -gap[:, 0], low, high, signed=True)
+            yield way, OF[2], codes, np.stack([-gap[:, 0], *ends, p, n, clusters], axis=-1)
 
-    def flips(
-        self, sample: Sample, at: Ints, weights: Floats, split: bool
-    ) -> Iterator[tuple[int, Floats, Floats]]:
-        """Of each output the sums over random halves of the clusters, [ways, 2, flips], and
-        [ways, 4]: differences, weights, squares and positive differences of all clusters."""
-        relations = sample.cells.owner // self.size
-        halves: dict[int, Floats] = {}
-        sums = np.zeros((int(at.max()) + 1, len(weights), 4))
-        for number, table in sample.sums.items():
-            here = np.flatnonzero(relations == number)
-            d, m = _linear(table)
-            count = FLIPS if len(d) <= MANY else FEWER_FLIPS
-            rng = stats.generator(self.seed, f"p:{self.names[number]}")
-            # facts of equal weight have one weight in all groups
-            same = m[:, :1] if (m == m[:, :1]).all() else m
-            flipped = stats.flipped_sums(np.hstack([d, same]), rng, count).T
-            once = np.stack([d, m, d**2, np.maximum(d, 0)]).sum(axis=1).T
-            for k, (cell, place) in enumerate(zip(here, at[here].tolist(), strict=True)):
-                weight = weights[:, cell, None]
-                half = weight[..., None] * flipped[[k, len(here) + k % same.shape[1]]]
-                known = halves.get(place, np.zeros_like(half))
-                halves[place] = known[..., :count] + half[..., : known.shape[-1]]
-                sums[place] += once[k] * weight ** np.array([1, 1, 2, 1])
-            if split or number == max(sample.sums):
-                yield from ((place, half, sums[place]) for place, half in halves.items())
-                halves = {}
+    def test(
+        self, metric: Metric, at: Ints, weights: Floats, sizes: Floats, tests: Floats, split: bool
+    ) -> None:
+        """Fill in low, high and p of paired differences, by sign flips of the clusters.
 
-
-def _widen(
-    metric: Metric,
-    test: tuple[float, float, float],
-    won: float,
-    lost: float,
-    trials: float,
-    exact: bool,
-) -> tuple[float, float, float]:
-    """The interval of a test, which never contradicts its p.
-
-    If few 0/1 outcomes differ, the inverted test is too narrow: with 20 facts of which about one
-    differs its interval covers 57 times in 100. So the interval also spans Newcombe's, cut at 0
-    where the test says so: p alone decides.
-    """
-    low, high, p = test
-    if metric.unit == "percent" and (exact or high - low <= FLAT):
-        ends = stats.newcombe(won, lost, trials)
-        if metric.chance is not None:
-            share = won - lost + metric.chance
-            ends = np.subtract(stats.wilson(share * trials, trials), metric.chance)
-        low, high = min(low, ends[0]), max(high, ends[1])
-    if p >= LEVEL:
-        return min(low, 0.0), max(high, 0.0), p
-    return (max(low, 0.0), high, p) if won > lost else (low, min(high, 0.0), p)
+        sizes [outputs, 2]: clusters and independent trials. If few 0/1 outcomes differ, the
+        inverted test is too narrow: with 20 facts of which about one differs its interval covers 57
+        times in 100. So the interval also spans Newcombe's, cut at 0 where the test says so: p
+        alone decides.
+        """
+        sample = self.samples[metric.id]
+        relations, binary = sample.cells.owner // self.size, sample.cells.binary
+        exact = binary.all(axis=1) if metric.chance is None else binary[:, 0]
+        for batch in [[number] for number in sample.sums] if split else [list(sample.sums)]:
+            outputs = np.unique(at[np.isin(relations, batch)])
+            flipped, sums = np.zeros((2, len(outputs), FLIPS)), np.zeros((4, len(outputs)))
+            for number in batch:
+                here = np.flatnonzero(relations == number)
+                to = np.searchsorted(outputs, at[here])
+                d, m = (x * weights[here] for x in _linear(sample.sums[number]))
+                rng = stats.generator(self.seed, f"p:{self.names[number]}")
+                halves = stats.flipped_sums(np.hstack([d, m]), rng, FLIPS)
+                flipped[:, to] += halves.T.reshape(2, len(to), -1)
+                sums[:, to] += np.stack([d, m, d**2, np.maximum(d, 0)]).sum(axis=1)
+            for k, output in enumerate(outputs.tolist()):
+                size, trials = sizes[output]
+                value, _, squares, won = sums[:, k].tolist()
+                if size < FEWEST:
+                    continue
+                low, high, p = stats.invert(flipped[:, k], sums[:2, k], squares, int(size))
+                if metric.unit == "percent" and (exact[at == output].all() or high - low <= FLAT):
+                    ends = stats.newcombe(won, won - value, trials)
+                    if metric.chance is not None:
+                        successes = (value + metric.chance) * trials
+                        ends = np.subtract(stats.wilson(successes, trials), metric.chance)
+                    low, high = min(low, ends[0]), max(high, ends[1])
+                if p >= LEVEL:
+                    low, high = min(low, 0.0), max(high, 0.0)
+                elif value > 0:
+                    low = max(low, 0.0)
+                else:
+                    high = min(high, 0.0)
+                tests[output] = low, high, p
 
 
 def _limit(
@@ -528,12 +502,6 @@ def _limit(
         low, high = np.clip(low, least, 1.0), np.clip(high, least, 1.0)
     low, high = np.minimum(low, value), np.maximum(high, value)
     return np.where(np.isfinite(low), low, np.nan), np.where(np.isfinite(high), high, np.nan)
-
-
-def _same_rows(a: Metric, b: Metric) -> bool:
-    if (a.view, a.by, a.where is None) != (b.view, b.by, b.where is None):
-        return False
-    return a.where is None or b.where is None or a.where.meta.eq(b.where)
 
 
 def _units(
@@ -548,15 +516,14 @@ def _units(
     for end in [*ends.tolist(), rows.height]:
         if end - cuts[-1] >= CHUNK or end == rows.height:
             cuts.append(end)
-    queries = [(one, metrics) for one in passes for metrics in one.queries]
+    queries = [(one, metrics) for one in passes for metrics in one.queries.values()]
     for pooled, a, b in ((True, 0, rows.height), *((False, *pair) for pair in pairwise(cuts))):
         some = [query for query in queries if query[1][0].pooled == pooled]
         table = replace(results, rows=rows[a:b]).table()
         try:
             frames = pl.collect_all([one.units(table, metrics) for one, metrics in some])
         except pl.exceptions.ColumnNotFoundError as error:
-            missing, ids = str(error).splitlines()[0], [m.id for _, query in some for m in query]
-            raise UsageError(f"a metric names a missing column: {missing} (of {ids})") from None
+            raise UsageError(f"a metric names a missing column: {error}") from None
         for (one, metrics), frame in zip(some, frames, strict=True):
             yield one, metrics, frame
 
@@ -662,68 +629,68 @@ def estimate(
                 lines += [(id, "value", way, None, None, columns, place, *numbers) for way in over]
     split = any("relation" in by for by, _, _ in requests)
     for axis, reference, ids in contrasts:
-        axis, reference = _keys(axis), reference if isinstance(reference, tuple) else (reference,)
-        chosen = [
-            metric
-            for metric in plain
-            if (not ids or metric.id in ids) and not {part.by for part in metric.plain()} & {*axis}
+        chosen = [metric for metric in plain if not ids or metric.id in ids]
+        chosen = [metric for metric in chosen if axis not in {m.by for m in metric.plain()}]
+        one = Pass(results, seed, (axis,))
+        tables, values = _tables(results, one, chosen), one.groups[axis].to_list()
+        if reference in ("first", "last") and reference not in values:
+            reference = values[0 if reference == "first" else -1]
+        parts = [
+            {
+                id: table.filter(col("fact_no") % one.size == number).with_columns(
+                    col("fact_no") // one.size
+                )
+                for id, table in tables.items()
+            }
+            for number in range(one.size)
         ]
-        cells = results.table().select(axis).collect()
-        known = cells.drop_nulls().unique().sort(axis).rows()
-        if reference[0] in ("first", "last") and reference not in known:
-            reference = known[0 if reference[0] == "first" else -1][:1]
-
-        def part(values: tuple[Any, ...], cells: pl.DataFrame = cells) -> "Results":
-            pairs = zip(cells.columns, values, strict=False)
-            mask = cells.select(pl.all_horizontal(col(name) == value for name, value in pairs))
-            return replace(results, rows=results.rows.filter(mask.to_series()))
-
-        base, label = part(reference), ", ".join(map(str, reference))
-        for value in known:
-            if value[: len(reference)] != reference:
-                texts = list(map(str, value))
-                for line in _differences(part(value), base, chosen, over, seed, split):
-                    by, group = [*axis, *line[5]], [*texts, *line[6]]
-                    lines.append((*line[:4], label, by, group, *line[7:]))
+        base = parts[values.index(reference)]
+        for value, part in zip(values, parts, strict=True):
+            if value != reference:
+                for line in _differences(results, chosen, part, base, over, seed, split):
+                    by, group = [axis, *line[5]], [str(value), *line[6]]
+                    lines.append((*line[:4], str(reference), by, group, *line[7:]))
     return _frame(lines)
 
 
+def _tables(results: "Results", one: Pass, metrics: Iterable[Metric]) -> dict[str, pl.DataFrame]:
+    """Numerators and denominators of each fact in each group, by metric."""
+    for metric in metrics:
+        one.add(metric)
+    tables: dict[str, list[pl.DataFrame]] = {}
+    for _, query, frame in _units(results, [one]):
+        frame = frame.with_columns(col("fact_no").cast(pl.Int64), col(pl.Enum).cast(pl.String))
+        for metric in query:
+            columns = frame.select(pl.exclude("^.*/.*$"), f"{metric.id}/num", f"{metric.id}/den")
+            tables.setdefault(metric.id, []).append(columns)
+    return {id: pl.concat(parts) for id, parts in tables.items()}
+
+
 def _differences(
-    first: "Results",
-    reference: "Results",
+    results: "Results",
     metrics: Iterable[Metric],
+    first: Mapping[str, pl.DataFrame],
+    reference: Mapping[str, pl.DataFrame],
     over: Sequence[Over],
     seed: int,
     split: bool,
 ) -> Iterator[Line]:
     """Paired differences between two sets of rows, on the facts that both measure."""
-    clusters, one, units = Clusters(first.facts, first.rows), Pass(first, seed), []
-    metrics = [replace(metric, baseline=None, chance=None) for metric in metrics]
+    one, clusters = Pass(results, seed), Clusters(results.facts, results.rows)
     for metric in metrics:
         one.add(metric)
-    texts = col("relation").cast(pl.String)
-    for results in (first, reference):
-        facts = results.facts.select(texts, "fact", col("fact_no").cast(pl.Int64))
-        tables: dict[str, list[pl.DataFrame]] = {}
-        for _, query, frame in _units(results, [one]):
-            frame = frame.with_columns(col("fact_no").cast(pl.Int64), col(pl.Enum).cast(pl.String))
-            for metric in query:
-                tables.setdefault(metric.id, []).append(frame.join(facts, on="fact_no"))
-        units.append({id: pl.concat(parts) for id, parts in tables.items()})
-    for metric in (part for query in one.queries for part in query):
-        on = [*FACT, *([metric.by] if metric.by not in ("", "relation") else [])]
+    for metric in chain.from_iterable(one.queries.values()):
         names = {
             f"{metric.id}/num": f"{metric.id}/baseline",
             f"{metric.id}/den": f"{metric.id}/reference",
         }
-        right = units[1][metric.id].select(*on, *names).rename(names)
-        both = units[0][metric.id].join(right, on=on).sort("fact_no")
+        on = [name for name in first[metric.id].columns if name not in names]
+        both = first[metric.id].join(reference[metric.id].rename(names), on=on).sort("fact_no")
         one.samples[metric.id].add(metric, both, clusters, 1)
     _resample(list(one.samples.values()), clusters.names, seed)
-    for metric in metrics:
-        for by in [(), ("relation",)] if split else [()]:
-            lines = _lines(one, metric, by, over, paired=True)
-            yield from (line for line in lines if line[1] == "difference")
+    for metric, by in product(metrics, [(), ("relation",)] if split else [()]):
+        lines = _lines(one, replace(metric, chance=None), by, over, paired=True)
+        yield from (line for line in lines if line[1] == "difference")
 
 
 def contrast(
@@ -735,12 +702,14 @@ def contrast(
     seed: int = 0,
     looks: int = 1,
 ) -> pl.DataFrame:
-    """Paired differences between two results on the facts that both measure, by relation too.
+    """Paired differences between two results about one table of facts, by relation too.
 
-    `looks`: how many such comparisons are made; p_adjusted is corrected for them (Bonferroni).
+    Facts that one of them does not measure do not count. `looks`: how many such comparisons are
+    made; p_adjusted is corrected for them (Bonferroni).
     """
     plain = [metric for metric in metrics if isinstance(metric, Metric)]
-    frame = _frame(list(_differences(first, reference, plain, over, seed, split=True)))
+    tables = (_tables(results, Pass(results, seed), plain) for results in (first, reference))
+    frame = _frame(list(_differences(first, plain, *tables, over, seed, split=True)))
     return frame.with_columns((col("p_adjusted") * looks).clip(0.0, 1.0))
 
 

@@ -1,8 +1,7 @@
 """Intervals, tests and distributions over plain numbers. Knows no facts, prompts or models."""
 
 from collections.abc import Sequence
-from functools import cache
-from math import acos, ceil, erfc, exp, inf, lgamma, log, pi, sqrt
+from math import ceil, erfc, exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
@@ -27,10 +26,10 @@ def generator(seed: int, name: str) -> np.random.Generator:
     return np.random.default_rng(draw_key(seed, name))
 
 
-def _multiply(counts: Floats, columns: Floats) -> Floats:
-    size = len(counts) * columns.size
-    parts = np.array_split(columns, max(1, min(columns.shape[1], ceil(size / THREADED))), axis=1)
-    return np.hstack([counts @ part for part in parts])
+def _multiply(columns: Floats, counts: Floats) -> Floats:
+    """columns [clusters, k] and counts [draws, clusters] to sums [k, draws]."""
+    parts = min(columns.shape[1], ceil(len(counts) * columns.size / THREADED))
+    return np.concatenate([part.T @ counts.T for part in np.array_split(columns, parts, axis=1)])
 
 
 def resampled_sums(columns: Floats, rng: np.random.Generator, draws: int = DRAWS) -> Floats:
@@ -43,8 +42,8 @@ def resampled_sums(columns: Floats, rng: np.random.Generator, draws: int = DRAWS
         for block in (picks[i : i + few] for i in range(0, len(picks), few)):
             cells = np.arange(len(block))[:, None] * n + block
             counts = np.bincount(cells.ravel(), minlength=block.size).reshape(block.shape)
-            sums.append(_multiply(counts.astype(np.float64), columns))
-    return np.concatenate(sums)
+            sums.append(_multiply(columns, counts.astype(np.float64)))
+    return np.concatenate(sums, axis=1).T
 
 
 def flipped_sums(columns: Floats, rng: np.random.Generator, flips: int) -> Floats:
@@ -54,9 +53,9 @@ def flipped_sums(columns: Floats, rng: np.random.Generator, flips: int) -> Float
     for start in range(0, flips, few):
         size = min(few, flips - start)
         bits = np.frombuffer(rng.bytes(size * -(-n // 8)), dtype=np.uint8).reshape(size, -1)
-        chosen = np.unpackbits(bits, axis=1, count=n).astype(np.float64)
-        sums.append(_multiply(chosen, columns))
-    return np.concatenate(sums)
+        chosen = np.unpackbits(bits, axis=1, count=n)
+        sums.append(_multiply(columns, chosen.astype(np.float64)))
+    return np.concatenate(sums, axis=1).T
 
 
 def wilson(successes: Any, n: Any) -> tuple[Any, Any]:
@@ -70,7 +69,9 @@ def wilson(successes: Any, n: Any) -> tuple[Any, Any]:
     spread = Z * np.sqrt(np.maximum(share * (1 - share) / n, 0.0) + Z * Z / (4 * n * n))
     width = 1 + Z * Z / n
     # rounding can push the ends past the share itself at 0 and 1
-    return np.minimum((center - spread) / width, share), np.maximum((center + spread) / width, share)
+    return np.minimum((center - spread) / width, share), np.maximum(
+        (center + spread) / width, share
+    )
 
 
 def newcombe(won: float, lost: float, n: float) -> tuple[float, float]:
@@ -152,26 +153,22 @@ def max_t(draws: Floats) -> tuple[Floats, Floats]:
     return critical * error, p
 
 
-@cache
-def student_reach(free: int) -> float:
-    """Half-width of Student's 95% interval in standard errors.
+def student_reach(free: Any) -> Floats:
+    """Half-width of Student's 95% interval in standard errors, to three digits; inf below 1.
 
-    >>> round(student_reach(1), 3), round(student_reach(29), 3)
-    (12.706, 2.045)
+    >>> student_reach(np.array([1, 3, 29])).round(2).tolist()
+    [12.71, 3.18, 2.05]
     """
-    # summed here, as importing scipy takes longer than a report; Newton's steps on the share within
-    height = exp(lgamma((free + 1) / 2) - lgamma(free / 2)) / sqrt(free * pi)
-    reach, step, odd = Z, Z, free % 2
-    while step > FLAT * reach:
-        cosine = sqrt(free / (free + reach * reach))
-        steps = np.arange(2, free - odd, 2, dtype=np.float64)
-        ratios = (steps - 1 + odd) / (steps + odd)
-        terms = 1 + float(np.cumprod(ratios * cosine**2).sum()) if free > 1 else 0.0
-        within = sqrt(1 - cosine * cosine) * terms
-        within = 2 / pi * (acos(cosine) + within * cosine) if odd else within
-        step = (1 - LEVEL - within) / (2 * height * cosine ** (free + 1))
-        reach += step
-    return reach
+    # Cornish and Fisher's series, as importing scipy takes longer than a report
+    v, z2 = np.maximum(free, 1.0), Z * Z
+    terms = (
+        (z2 + 1) / 4,
+        ((5 * z2 + 16) * z2 + 3) / 96,
+        (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
+        ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160,
+    )
+    series = Z * (1 + sum(term / v**power for power, term in enumerate(terms, 1)))
+    return np.select([free < 1, free < 2, free < 3], [inf, 12.7062, 4.3027], series)
 
 
 def cluster_t(num: Floats, den: Floats) -> tuple[Floats, Floats]:
@@ -182,11 +179,9 @@ def cluster_t(num: Floats, den: Floats) -> tuple[Floats, Floats]:
     total, count = den.sum(axis=0), (den != 0).sum(axis=0)
     value = np.divide(num.sum(axis=0), total, out=np.full(len(total), np.nan), where=total > 0)
     squares = ((num - value * den) ** 2).sum(axis=0)
-    several = (count > 1) & (total > 0)
-    error = np.sqrt(squares * count / np.maximum(count - 1, 1)) / np.where(several, total, 1.0)
-    sizes, index = np.unique(count, return_inverse=True)
-    reach = np.array([student_reach(int(size) - 1) if size > 1 else inf for size in sizes])[index]
-    return value, np.multiply(reach, error, out=np.full(len(total), inf), where=several)
+    error = np.sqrt(squares * count / np.maximum(count - 1, 1)) / np.maximum(total, FLAT)
+    reach = student_reach(count - 1)
+    return value, np.multiply(reach, error, out=np.full(len(total), inf), where=np.isfinite(reach))
 
 
 def ranks(values: Floats) -> Floats:
