@@ -5,23 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
+from sonde.compare import compare as compare
+from sonde.compare import learning as learning
 from sonde.core.abilities import Model, Probe
 from sonde.core.certificates import Certificate
 from sonde.core.components import build
-from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.reports import Report
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
 from sonde.registry import PROBES
-from sonde.runs.compare import asked_of, compared, load_learning, opened
-from sonde.runs.run import Run, load_on
+from sonde.runs.run import load_on
 
 if TYPE_CHECKING:
-    from sonde.analysis.report import Comparison
     from sonde.data.tables.columns import Given
     from sonde.runs.guessing import Guessable
 
@@ -170,57 +169,3 @@ def certify(
 def probe(name: str, **settings: Any) -> Probe:
     """A probe by name, with its settings as keywords."""
     return cast(Probe, build(PROBES.find(name), settings))
-
-
-def compare(
-    *runs: Run | str | Path | Sequence[Run | str | Path],
-    groups: str = "family",
-    models: str | Path | None = None,
-    draw: Literal["relation", "pair"] = "relation",
-    floor: int = 100,
-    frames: int = 4,
-    seed: int = 0,
-) -> Comparison:
-    """Compare two or more finished runs, or the folders of them, as `sonde compare` does.
-
-    They may come one by one or as a list. The first is what the others are compared with. Gives a
-    verdict, a report and the facts that flipped. `models` names a table of your own; `frames` is
-    how many frames the prompt ablation of runs of `monitor` keeps.
-    """
-    from sonde.analysis import report
-    from sonde.analysis.runs import Reading
-
-    if seed < 0:
-        raise UsageError(f"seed must not be negative, found {seed}")
-    if frames < 1:
-        raise UsageError(f"frames must be at least 1, found {frames}")
-    if floor < 1:
-        raise UsageError(f"floor must be at least 1, found {floor}")
-    if draw not in ("relation", "pair"):
-        raise UsageError(f"draw must be 'relation' or 'pair', found {draw!r}")
-    found = opened(_flat(runs))
-    reading = Reading(draw=draw, floor=floor, frames=frames, seed=seed)
-    return report.compare(compared(found, groups, models), reading)
-
-
-def _flat(runs: Sequence[Run | str | Path | Sequence[Run | str | Path]]) -> list[Run | str | Path]:
-    """Runs that come one by one or as one list."""
-    flat: list[Run | str | Path] = []
-    for run in runs:
-        flat += [run] if isinstance(run, Run | str | Path) else run
-    return flat
-
-
-def learning(*runs: Run | str | Path, easy: tuple[str, ...] = (), seed: int = 0) -> Report:
-    """What runs of `lama` may have learnt from training facts, as `sonde compare --learning` says.
-
-    The first run is what the others' accuracy is compared with; NAME=FOLDER names a run. `easy`
-    names the runs whose right answers make a fact easy: by default naive Bayes and random models
-    that were fine-tuned.
-    """
-    from sonde.analysis.learning.report import learning_report
-
-    if seed < 0:
-        raise UsageError(f"seed must not be negative, found {seed}")
-    found = opened(runs, "sonde.learning(RUN, RUN)")
-    return learning_report(load_learning(found, easy), asked_of(found), seed)

@@ -1,19 +1,14 @@
-"""`sonde compare RUN RUN …`: which of finished runs is better, and on what; no model is needed."""
+"""`sonde compare RUN RUN …`: which of finished runs is better, and on what; needs no model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
 
 from sonde.cli.console import tell, waiting, writing
-from sonde.cli.options import ALL_TABLES, JSON, argument, listed, matching, option, verb
-from sonde.cli.report import PictureOptions, show_report
+from sonde.cli.options import ALL_TABLES, JSON, argument, listed, option, verb
+from sonde.cli.report import FileOptions, print_report
 from sonde.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from sonde.core.reports import Report
-    from sonde.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,78 +16,77 @@ class CompareOptions:
     """Which runs are compared, and how."""
 
     folders: list[Path] = argument(
-        "The folders of finished runs, or NAME=FOLDER; the first is what others are compared with."
+        "Folders of finished runs, or NAME=FOLDER. The others are compared with the first."
     )
+    relations: str = option("Compare only these relations, separated by commas.", "")
     groups: str = option(
         "Runs that belong together: family, model, stage, architecture, corpus, probe, a setting "
         "such as context, or a name for each run: a,a,b.",
         "family",
     )
     models: Path | None = option("Your own table of models: families, sizes, stages.", None)
-    draw: Literal["relation", "pair"] = option(
-        "Fluctuation: a template per relation, or a prompt per pair, is drawn.", "relation"
-    )
-    floor: int = option("One-token answers a template needs for an Overconf.", 100, least=1)
-    frames: int = option("Runs of monitor: frames that the prompt ablation keeps.", 4, least=1)
     learning: bool = option(
-        "Runs of lama: how much may be learnt from the training facts.", False, "--learning"
+        "Runs of lama: how much may be learned from the training facts.", False, "--learning"
     )
     easy: str = option(
-        "With --learning: runs whose right answers make a fact easy, separated by commas "
-        "(default: those of naive Bayes and of fine-tuned random models).",
+        "With --learning: runs whose correct answers make a fact easy, separated by commas "
+        "(default: naive Bayes and fine-tuned random models).",
         "",
     )
-    seed: int = option("Of the draws and the intervals.", 0)
+    fail_if_worse: bool = option(
+        "Exit with code 1 if the second run is significantly worse, for CI.",
+        False,
+        "--fail-if-worse",
+    )
+    seed: int = option("Seed of the intervals.", 0)
     out: Path | None = option("Write report.html into this folder.", None, "-o", "--out")
-    pictures: PictureOptions
+    csv: Path | None = option("Write every table and figure as CSV into this folder.", None)
+    latex: Path | None = option("Write every table and figure as LaTeX into this folder.", None)
+    figures: Path | None = option("Write every figure as SVG into this folder.", None)
     all_tables: bool = option(ALL_TABLES, False, "--all-tables")
     as_json: bool = option(JSON, False, "--json")
 
 
 @verb
 def compare(wanted: CompareOptions) -> None:
-    """Say which of two or more finished runs is better, and on what.
+    """Report which of two or more finished runs is better, and on what.
 
     Example: sonde compare runs/small runs/large -o runs/both
     """
-    from sonde.runs.compare import opened
-
-    runs, out = opened(wanted.folders, "sonde compare RUN RUN …"), wanted.out
-    found = _compared(runs, wanted)
-    if out is not None:
-        with writing(out):
-            out.mkdir(parents=True, exist_ok=True)
-    show_report(
-        found,
-        {name: run.provenance() for name, run in runs.items()},
-        [f"run: {run.path} ({name})" for name, run in runs.items()],
-        html=None if out is None else out / "report.html",
-        pictures=wanted.pictures,
-        as_json=wanted.as_json,
-        brief=not wanted.all_tables,
-    )
-
-
-def _compared(runs: dict[str, Run], wanted: CompareOptions) -> Report:
-    from sonde.analysis import report
-    from sonde.analysis.differences.report import cares
-    from sonde.analysis.runs import Reading
-    from sonde.runs.compare import asked_of, compared, load_learning
+    from sonde.compare import compare as compare_runs
+    from sonde.compare import learning
+    from sonde.compare.conditions import open_runs
 
     if wanted.easy and not wanted.learning:
-        raise UsageError("--easy says what is easy for --learning; give both")
-    if wanted.seed < 0:
-        raise UsageError(f"seed must not be negative, found {wanted.seed}")
-    if wanted.learning:
-        from sonde.analysis.learning.report import learning_report
-
-        with waiting("reading the answers"):
-            learning = load_learning(runs, listed(wanted.easy))
-        with waiting("comparing the runs"):
-            return learning_report(learning, asked_of(runs), wanted.seed)
-    with waiting("reading the answers"):
-        found = compared(runs, wanted.groups, wanted.models)
-    for care in cares(found):
-        tell(f"take care: {care}")
+        raise UsageError("--easy names the runs that decide what is easy for --learning; give both")
+    runs = open_runs(wanted.folders, "sonde compare RUN RUN …")
+    named = [f"{name}={run.path}" for name, run in runs.items()]
+    worse = False
     with waiting("comparing the runs"):
-        return report.compare(found, matching(Reading, wanted)).report
+        if wanted.learning:
+            report = learning(*named, easy=listed(wanted.easy), seed=wanted.seed)
+        else:
+            found = compare_runs(
+                *named,
+                groups=wanted.groups,
+                models=wanted.models,
+                relations=listed(wanted.relations),
+                seed=wanted.seed,
+            )
+            report, worse = found.report, found.verdict.word == "worse"
+    for _, lines in report.warnings:
+        for line in lines:
+            tell(f"warning: {line}")
+    html = None
+    if wanted.out is not None:
+        with writing(wanted.out):
+            wanted.out.mkdir(parents=True, exist_ok=True)
+        html = wanted.out / "report.html"
+    files = FileOptions(
+        html=html, csv=wanted.csv, latex=wanted.latex, as_json=wanted.as_json,
+        all_tables=wanted.all_tables,
+    )  # fmt: skip
+    lines = [f"run: {run.path} ({name})" for name, run in runs.items()]
+    print_report(report, lines, files, wanted.figures)
+    if wanted.fail_if_worse and worse:
+        raise SystemExit(1)

@@ -1,8 +1,10 @@
-"""Compare finished runs on what they share."""
+"""Compare finished runs on what they share: `sonde.compare(RUN, RUN)`."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from sonde.core.errors import UsageError
 
@@ -81,3 +83,13 @@ def _flat(
     for run in runs:
         flat += [run] if isinstance(run, Run | str | Path) else run
     return flat
+
+
+class _Callable(ModuleType):
+    """This package, called as its function: an import sets `sonde.compare` to the package."""
+
+    def __call__(self, *runs: Any, **options: Any) -> "Comparison":
+        return compare(*runs, **options)
+
+
+sys.modules[__name__].__class__ = _Callable

@@ -79,12 +79,14 @@ class Aligned:
     Args:
         originals: the conditions as they were.
         same_prompts: the same prompts are compared, not only the same facts.
+        same_source: the facts come from one dataset, whatever its templates and selection.
         dropped: how many prompts of each condition are not compared.
     """
 
     conditions: Mapping[str, Condition]
     originals: Mapping[str, Condition]
     same_prompts: bool
+    same_source: bool
     dropped: Mapping[str, int]
 
     @property
@@ -304,14 +306,15 @@ def align(given: Mapping[str, Condition]) -> Aligned:
         lambda a, b: a.join(b, on="fact_no", how="semi"),
         [c.results.rows.select("fact_no").unique() for c in aligned.values()],
     )["fact_no"].implode()
-    aligned = {
-        name: replace(c, results=replace(c.results, rows=c.results.rows.filter(col("fact_no").is_in(left))))
-        for name, c in aligned.items()
-    }  # fmt: skip
+    for name, c in aligned.items():
+        rows = c.results.rows.filter(col("fact_no").is_in(left))
+        aligned[name] = replace(c, results=replace(c.results, rows=rows))
     return Aligned(
         conditions=aligned,
         originals=given,
         same_prompts=facts.filter(~col("relation").is_in(covered)).is_empty(),
+        same_source=same
+        or _shared(exact).height == shared.height == min(key["key"].n_unique() for key in exact),
         dropped={
             name: given[name].results.rows.height - c.results.rows.height
             for name, c in aligned.items()
@@ -362,7 +365,7 @@ def _prompt_keys(condition: Condition, by_text: bool) -> pl.DataFrame:
     """fact_no, template, alias and axes of each prompt."""
     results = condition.results
     axes = [name for name in results.probe.axes if name in results.rows.columns]
-    names = ["fact_no", "alias_no", "template", *(["text"] if by_text else []), *axes]
+    names = ["fact_no", "alias_no", "text" if by_text else "template", *axes]
     table = results.table([*names, "aliases"]).collect()
     alias = table["aliases"].list.get(table["alias_no"], null_on_oob=True)
     return table.drop("aliases", "alias_no").with_columns(
@@ -405,7 +408,7 @@ def describe_differences(aligned: Aligned) -> str:
             # what is set here shows in the names of runs; templates may come from the dataset
             parts.append("different template" if not apart or any("template" in k for k in apart)
                          else f"different prompts: {', '.join(apart)}")  # fmt: skip
-    files = len({c.dataset for c in every}) > 1
+    files = not aligned.same_source
     if files:
         n = aligned.facts.height
         parts.append(f"different dataset files, {n:,} shared fact{'s' * (n != 1)}")
@@ -432,7 +435,7 @@ def warnings(given: Mapping[str, Condition]) -> Iterator[str]:
         ("Probes differ", {c.name: c.probe for c in some},
          "They count other answers as correct. Compare runs of one probe."),
         ("Tasks differ", {c.name: TASKS.get(c.task, c.task) for c in some},
-         "Scored, filled and generated answers are not comparable. Set --answer, if the probe has it."),
+         "Scored, filled and generated answers are not comparable. Set --answer where it exists."),
         ("Vocabularies differ",
          {c.name: c.run.manifest.model.get("tokenizer") or "" for c in some if c.task == "fill"},
          "Each model may answer with words that another cannot. "
@@ -453,12 +456,12 @@ def warnings(given: Mapping[str, Condition]) -> Iterator[str]:
             f"{key} {' / '.join(values)}" for key, values in apart.items() if len(set(values)) > 1
         ]
         if texts:
-            yield (
-                f"Settings differ ({', '.join(texts)}). The difference may not be due to the models."
-            )
+            listing = ", ".join(texts)
+            yield f"Settings differ ({listing}). The difference may not be due to the models."
     hashes = [_option_hashes(c) for c in some]
     if len(some) > 1 and all(h is not None for h in hashes):
-        joined = reduce(lambda a, b: a.join(b, on="relation", suffix=f"_{b.width}"), hashes)
+        named = [h.rename({"options_id": str(i)}) for i, h in enumerate(hashes) if h is not None]
+        joined = reduce(lambda a, b: a.join(b, on="relation"), named)
         apart_in = joined.filter(
             ~pl.all_horizontal(col(joined.columns[1]) == col(name) for name in joined.columns[1:])
         )
@@ -467,7 +470,10 @@ def warnings(given: Mapping[str, Condition]) -> Iterator[str]:
             yield f"Options differ in {apart_in.height} relations ({names}). One set may be easier."
     for c in some:
         if reason := doubt(c.run.manifest):
-            yield f"The numbers of {c.name} may not be the model's own: {reason}. See sonde doctor --against."
+            yield (
+                f"The numbers of {c.name} may not be the model's own: {reason}. "
+                "See sonde doctor --against."
+            )
 
 
 def _option_hashes(condition: Condition) -> pl.DataFrame | None:

@@ -57,7 +57,8 @@ def learn(runs: Mapping[str, "Run"], easy: Sequence[str] = (), seed: int = 0) ->
     for run in runs.values():
         if run.manifest.probe["name"] != "lama":
             raise UsageError(
-                f"{run.path} is a run of {run.manifest.probe['name']!r}; --learning reads runs of lama"
+                f"{run.path} is a run of {run.manifest.probe['name']!r}; --learning takes runs of "
+                "lama"
             )
     every = conditions(runs)
     aligned = align(every)
@@ -283,12 +284,10 @@ def _report(
     ]  # fmt: skip
     n, first = aligned.facts.height, next(iter(tables))
     gained = [name for name, base in bases.items() if base != name]
-    summary = [
-        f"{len(tables)} runs on {n:,} shared facts. A fact is easy if {' or '.join(easy)} answers it."
-        if easy
-        else f"{len(tables)} runs on {n:,} shared facts. No run decides which facts are easy: add one "
-        "of control:naive-bayes, or name runs with --easy."
-    ]
+    decides = f"A fact is easy if {' or '.join(easy)} answers it."
+    if not easy:
+        decides = "No run decides which facts are easy: add control:naive-bayes, or use --easy."
+    summary = [f"{len(tables)} runs on {n:,} shared facts. {decides}"]
     for name in gained:
         line = estimates.filter(
             (col("run") == name) & (col("metric") == "hard.accuracy") & (col("of") == "difference")
@@ -302,7 +301,8 @@ def _report(
                 else "not significant"
             )
             summary.append(
-                f"On hard facts {name} differs from {bases[name]} by {100 * row['value']:+.1f} points "
+                f"On hard facts {name} differs from {bases[name]} by "
+                f"{100 * row['value']:+.1f} points "
                 f"({verdict})."
             )
     return Report(

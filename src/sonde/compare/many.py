@@ -21,8 +21,14 @@ from sonde.evaluation.stats import (
     wilson,
 )
 
-MATRIX = {"row": pl.String, "column": pl.String, "value": pl.Float64, "low": pl.Float64,
-          "high": pl.Float64, "n": pl.UInt32}  # fmt: skip
+MATRIX = {
+    "row": pl.String,
+    "column": pl.String,
+    "value": pl.Float64,
+    "low": pl.Float64,
+    "high": pl.Float64,
+    "n": pl.UInt32,
+}
 FEWEST = 3  # relations that a correlation needs: through two points there is always a line
 
 
@@ -64,7 +70,7 @@ def leaderboard(
             "behind_low": behind,
             "behind_high": above,
             "p": p,
-        }  # fmt: skip
+        }
     ).fill_nan(None)
 
 
@@ -73,7 +79,7 @@ def _cells(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
 
     Without shared prompts, a row per fact: known if most of its prompts are correct.
     """
-    key = ["fact_no", "template"] if aligned.same_prompts else ["fact_no"]
+    key = ["fact_no", "text"] if aligned.same_prompts else ["fact_no"]
     table: pl.DataFrame | None = None
     for name in names:
         rows = aligned.conditions[name].results.table([*key, "correct"])
@@ -132,7 +138,7 @@ def _matrix(names: Sequence[str], values: Floats, n: Floats) -> pl.DataFrame:
 
 
 def known_in_one(aligned: Aligned, names: Sequence[str]) -> tuple[float, int]:
-    """Of what any of the conditions knows, the share that exactly one does, and how much that is."""
+    """Of everything that some condition knows, the share that only one does, and how much it is."""
     known = _cells(aligned, names).select(names).to_numpy().sum(axis=1)
     total = int((known > 0).sum())
     return (float((known == 1).sum()) / total if total else float("nan")), total
@@ -168,11 +174,11 @@ def rank_agreement(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
     """Kendall's τ-b between the conditions' template accuracies, averaged over relations."""
     tables = {}
     for name in names:
-        rows = aligned.conditions[name].results.table(["relation", "template", "correct"])
-        tables[name] = rows.group_by("relation", "template").agg(col("correct").mean()).collect()
+        rows = aligned.conditions[name].results.table(["relation", "text", "correct"])
+        tables[name] = rows.group_by("relation", "text").agg(col("correct").mean()).collect()
     lines = []
     for a, b in combinations_with_replacement(names, 2):
-        both = tables[a].join(tables[b], on=("relation", "template"))
+        both = tables[a].join(tables[b], on=("relation", "text"))
         values = []
         for part in both.partition_by("relation"):
             tau = kendall_tau_b(part["correct"].to_numpy(), part["correct_right"].to_numpy())

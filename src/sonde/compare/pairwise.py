@@ -220,8 +220,8 @@ def _ranks(
     names: Sequence[str], found: Sequence[Difference], sign: float
 ) -> dict[str, tuple[int, int]]:
     """From and to of each: after every one that is significantly better, before every worse one."""
-    better = {name: 0 for name in names}
-    worse = {name: 0 for name in names}
+    better = dict.fromkeys(names, 0)
+    worse = dict.fromkeys(names, 0)
     for d in found:
         if d.significant:
             ahead = sign * (d.estimate.value or 0.0) > 0

@@ -93,7 +93,8 @@ def _summary(aligned: Aligned, outcome: Verdict, found: pl.DataFrame) -> list[st
     if len(names) == 2 and "change" in found.columns:
         gained, lost = (found.filter(col("change") == word).height for word in ("gained", "lost"))
         lines.append(
-            f"{gained + lost:,} facts changed: {names[1]} knows {gained:,} that {names[0]} does not, "
+            f"{gained + lost:,} facts changed: {names[1]} knows {gained:,} that {names[0]} does "
+            "not, "
             f"and {names[0]} knows {lost:,} that {names[1]} does not. "
             "A fact is known if more than half of its prompts are answered correctly."
         )
@@ -193,9 +194,7 @@ def _groups(aligned: Aligned) -> list[str]:
     templates = next(iter(aligned.conditions.values())).results.templates
     usable = []
     for name in every:
-        if name in facts.columns and facts[name].drop_nulls().n_unique() > 1:
-            usable.append(name)
-        elif (
+        if (name in facts.columns and facts[name].drop_nulls().n_unique() > 1) or (
             name in ("source", "style") and aligned.same_prompts and templates[name].n_unique() > 1
         ):
             usable.append(name)
@@ -225,7 +224,8 @@ def _differences(
         )
         tested = part.filter(col("p_adjusted") < 0.05).height
         name = column.removeprefix("details.").replace("_", " ")
-        note = f"{tested} of {part.height} differ significantly (Holm). The intervals are not corrected."
+        note = f"{tested} of {part.height} differ significantly (Holm). "
+        note += "The intervals are not corrected."
         items.append(
             Exhibit(
                 f"by-{column.replace('.', '-')}",
@@ -235,7 +235,7 @@ def _differences(
                 "intervals",
                 note,
                 x_label="points",
-            )  # fmt: skip
+            )
         )
     return items
 
@@ -272,7 +272,8 @@ def _side_by_side(aligned: Aligned, estimates: pl.DataFrame) -> list[Exhibit | s
             if not here.is_empty() and here["value"][0] is not None:
                 low, high = (here[end][0] for end in ("low", "high"))
                 ends = "" if low is None or high is None else (
-                    f" [{number(low, metric.unit).rstrip('%')}, {number(high, metric.unit).rstrip('%')}]"
+                    f" [{number(low, metric.unit).rstrip('%')}, "
+                    f"{number(high, metric.unit).rstrip('%')}]"
                 )  # fmt: skip
                 row[name] = number(here["value"][0], metric.unit) + ends
         if len(row) > 1:
@@ -322,7 +323,8 @@ def _shared(aligned: Aligned, seed: int) -> list[Exhibit | str]:
         if n:
             unit = "prompts" if aligned.same_prompts else "facts"
             items.append(
-                f"{number(only, 'percent')} of the {n:,} known {unit} are known to one run only{suffix}."
+                f"{number(only, 'percent')} of the {n:,} known {unit} are known to one run only"
+                f"{suffix}."
             )
     return items
 
@@ -335,7 +337,8 @@ def _method(aligned: Aligned, metric: Metric) -> list[str]:
         f"The runs are compared on {what}. Every fact counts the same in the verdict.",
         f"{(metric.label or metric.id).capitalize()}: {metric.help}." if metric.help else "",
         "Differences are paired by fact; facts of one subject are resampled and flipped together. "
-        "The interval and p come from the same test. Over several pairs p is corrected by Holm's method.",
+        "The interval and p come from the same test. Over several pairs p is corrected by Holm's "
+        "method.",
     ]  # fmt: skip
     for condition in aligned.conditions.values():
         manifest = condition.run.manifest
