@@ -91,7 +91,7 @@ def test_uhn_excludes_objects_in_the_subjects_name() -> None:
     facts = (*FACTS, fact("P36", "Lima Airport", "Lima"), fact("P36", "lima bean", "LIMA"))
     of = Numbers(SCORE, world(*facts), by_fact())
     assert of.line("uhn.p_at_1")["n"] == 3  # Kuwait is in Kuwait, too
-    labels = {m.id: m.label for uhn in ("string", "names") for m in Lama(uhn=uhn).metrics[1:2]}  # type: ignore[arg-type]
+    labels = {m.id: m.label for uhn in ("string", "names") for m in Lama(uhn=uhn).metrics[1:2]}
     assert "string and names" in labels["uhn.p_at_1"]
     assert "string match" in Lama().metrics[1].label
 
@@ -122,7 +122,7 @@ def test_a_fact_without_a_one_token_object_is_excluded_with_its_reason() -> None
     (reason,) = of.results.facts.filter(fact="c")["excluded"]
     assert "one token" in reason
     with pytest.raises(DataError, match="0 of 1 facts can be scored"):
-        Numbers(Lama(answer="fill"), world(FACTS[2]), by_fact())
+        Numbers(Lama(answer="fill"), world(FACTS[2]), by_fact(c="Oslo"))
 
 
 def test_a_fact_is_scored_with_the_options_it_names() -> None:

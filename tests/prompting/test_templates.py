@@ -1,6 +1,7 @@
 """Templates filled with subjects: order, slots, capitals, closing, parts."""
 
 from dataclasses import replace
+from typing import Any
 
 import polars as pl
 import pytest
@@ -30,7 +31,7 @@ def led(name: str, date: str = "2015", **details: str) -> Fact:
     return replace(fact("P6", name, "Ann"), date=date, details=details)
 
 
-def filled(data: Dataset, **settings: bool) -> list[PromptBatch]:
+def filled(data: Dataset, **settings: Any) -> list[PromptBatch]:
     (own,) = data.relations
     subjects = usual_names(data.frame(own.id))
     return list(fill_templates(own, own.templates, subjects, Generate(), **settings))

@@ -30,11 +30,15 @@ class Probe:
     settings.
 
     Example:
+        >>> from sonde.evaluation.metrics import Metric, col
+        >>> from sonde.prompting.templates import fill_templates, usual_names
+        >>> from sonde.prompts import Score
         >>> @dataclass(frozen=True, kw_only=True)
         ... class Robust(Probe):
         ...     name, requires = "robust", (frozenset({"score"}),)
         ...     metrics = (Metric("robust", num=col("correct").all()),)
         ...     layout = Layout(headlines=("robust",))
+        ...
         ...     def prompts(self, data):
         ...         for relation in data.asked_relations():
         ...             subjects = usual_names(data.asked_frame(relation.id))
@@ -43,6 +47,8 @@ class Probe:
         ...             yield from fill_templates(
         ...                 relation, templates, subjects, Score(), options=options
         ...             )
+        >>> Robust().groups
+        ('relation',)
     """
 
     name: ClassVar[str]
@@ -57,8 +63,6 @@ class Probe:
     """The setting to lower if a prompt is too long."""
     answerable_only: ClassVar[bool] = False
     """Whether prompts to which no correct name can be answered are excluded."""
-    lost: ClassVar[str] = "no correct object is one token of the model"
-    """Why a fact is excluded whose prompts are all excluded, or removed by `combine`."""
 
     @property
     def metrics(self) -> "Sequence[Metric | Special]":
@@ -79,6 +83,11 @@ class Probe:
     def layout(self) -> Layout:
         """What the report shows first."""
         raise NotImplementedError
+
+    @property
+    def lost(self) -> str:
+        """Why a fact is excluded of which no row is left after `combine`."""
+        return "no correct name can be answered"
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         """This probe with open settings decided, for a model with these capabilities."""
@@ -147,6 +156,11 @@ class MaskProbe(Probe):
         fill = "fill" in first_met(self.name, modes, capabilities)
         close = self.close and "fill" in capabilities
         return replace(self, answer="fill" if fill else "score", close=close)
+
+    @property
+    def lost(self) -> str:
+        fill = "one token of the model"
+        return f"no correct object is {'an option' if self.answer == 'score' else fill}"
 
     def notices(self, data: Dataset) -> tuple[str, ...]:
         relations = data.asked_relations() if self.close else ()

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import polars as pl
@@ -10,10 +10,10 @@ from polars import col
 
 from sonde.answers import Answers, MaskScores, OptionScores, Ragged, to_arrow
 from sonde.core.components import setting
-from sonde.core.facts import LAMA, Dataset, Relation, Source, Template
+from sonde.core.facts import Dataset, Relation, Source, Template
 from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
-from sonde.evaluation import stats
+from sonde.evaluation.exhibits import calibration_curve, drivers, fluctuation_histogram
 from sonde.evaluation.judge import judge
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results
@@ -22,11 +22,6 @@ from sonde.prompting.templates import content_free, fill_templates, pair_names
 from sonde.prompts import FillMask, PromptBatch, Score
 
 CONTENT_FREE = ("N/A", "", "?")
-HISTOGRAM_BINS = 40
-# LAMA's own prompt of a fact, on the facts of LAMA-UHN
-LAMA_PROMPT = (
-    (col("template_no") == 1) & (col("origin") == LAMA) & (col("alias_no") == 0) & ~col("guessable")
-)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +68,7 @@ class Belief(MaskProbe):
             m.OVERCONFIDENCE,
             m.ECE,
             *m.COVERAGE,
-            m.accuracy("single_prompt.acc_at_1", where=LAMA_PROMPT, baseline=None, label="LU"),
+            m.SINGLE_PROMPT,
             *m.ONLY_ALIASES,
             *m.ONLY_TEMPLATES,
             m.DRIVERS_GAP,
@@ -100,9 +95,16 @@ class Belief(MaskProbe):
                 "single_prompt.acc_at_1",
             ),
             over="facts",
-            extra=belief_exhibits,
+            extra=self.exhibits,
             notes=("Any name of any correct object counts. Ties count as wrong.",),
         )
+
+    def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+        """What no group of a metric shows: the spread of draws, calibration, what moves answers."""
+        yield from fluctuation_histogram(results, self.fluctuation, self.fluctuation_draws)
+        yield calibration_curve(results)
+        yield drivers(estimates)
+        yield templates_table(results, estimates)
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         sources = ("manual",) if self.template_source == "manual" else get_args(Source)
@@ -158,87 +160,6 @@ def candidate_logprobs(answers: Answers) -> pl.DataFrame:
     )
 
 
-def belief_exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
-    """What no group of a metric shows: the spread of draws, calibration, and what moves answers."""
-    probe = results.probe
-    assert isinstance(probe, Belief)
-    yield from fluctuation_histogram(results, probe.fluctuation, probe.fluctuation_draws)
-    yield calibration_curve(results)
-    yield drivers(estimates)
-    yield templates_table(results, estimates)
-
-
-def fluctuation_histogram(
-    results: Results, draw: Literal["relation", "pair"], draws: int
-) -> Iterator[Exhibit]:
-    """How the accuracy is distributed over draws of prompts, if it moves."""
-    parts = [
-        stats.success_distribution(cells.rates if draw == "relation" else cells.of_facts[:, None])
-        for cells in s.relation_cells(results)
-    ]
-    distribution = stats.sum_distribution(parts)
-    likely, n = np.flatnonzero(distribution * draws >= 0.5), len(distribution) - 1
-    if len(likely) < 2:
-        return
-    width = -(-(likely[-1] + 1 - likely[0]) // HISTOGRAM_BINS)
-    starts = np.arange(likely[0], likely[-1] + 1, width)
-    shares = np.add.reduceat(distribution, starts)
-    what = {"relation": "a template per relation and a name per pair", "pair": "a prompt per pair"}
-    yield Exhibit(
-        "fluctuation",
-        f"Accuracy over draws of {what[draw]}",
-        pl.DataFrame({"x": (starts - 0.5) / n, "y": shares}),
-        {"x": "percent", "y": "percent"},
-        "histogram",
-        x_label="accuracy of a draw",
-        y_label="share of draws",
-    )
-
-
-def calibration_curve(results: Results) -> Exhibit:
-    """Accuracy in ten bins of equal size, by confidence; equal confidences share a bin."""
-    counts = results.rows.lazy().drop_nulls("confidence").group_by("confidence")
-    counts = counts.agg(n=pl.len(), correct=col("correct").sum()).sort("confidence")
-    n, total = col("n"), col("n").sum()
-    bin = ((n.cum_sum() - 1) * 10 // total).alias("bin")
-    bins = counts.group_by(bin, maintain_order=True).agg(
-        x=(col("confidence").cast(pl.Float64) * n).sum() / total,
-        y=col("correct").sum() / total,
-        n=total,
-    )
-    return Exhibit(
-        "calibration",
-        "Accuracy against confidence",
-        bins.select("x", "y", "n").collect(),
-        {"x": "percent", "y": "percent", "n": "count"},
-        "lines",
-        note="Ten bins of about equal size, by confidence.",
-        x_label="mean confidence of a bin",
-        y_label="accuracy of the bin",
-    )
-
-
-def drivers(estimates: pl.DataFrame) -> Exhibit:
-    """How much answers move if only the name of the subject or only the template differs."""
-    overall = estimates.filter(
-        (col("of") == "value") & (col("over") == "facts") & (col("group").list.len() == 0)
-    )
-    values = dict(overall.select("metric", "value").iter_rows())
-    rows = [
-        (label, *(values.get(f"{id}.{part}") for part in ("consistency", "min", "max")))
-        for label, id in (("name of the subject", "only_aliases"), ("template", "only_templates"))
-    ]
-    names = ("only this differs", "consistency", "worst", "best")
-    schema = dict.fromkeys(names, pl.Float64) | {names[0]: pl.String}
-    return Exhibit(
-        "drivers",
-        "What moves the answers",
-        pl.DataFrame(rows, schema, orient="row"),
-        dict.fromkeys(names[1:], "percent"),
-        note="The lower the consistency and the wider worst and best differ, the more it matters.",
-    )
-
-
 def templates_table(results: Results, estimates: pl.DataFrame) -> Exhibit:
     """The numbers of every template, and what it favors before a subject is named."""
     key = ("relation", "template_no")
@@ -257,9 +178,9 @@ def templates_table(results: Results, estimates: pl.DataFrame) -> Exhibit:
         for number, share, level in zip(templates, shares, levels, strict=True):
             most = int((share - average).argmax())
             rows.append((relation, number, candidates[most], level, share[most], average[most]))
-    numbers = dict.fromkeys(("bias level", "share", "average"), pl.Float64)
-    schema = {"relation": pl.String, "template_no": pl.UInt16, "inflates": pl.String}
-    table = table.join(pl.DataFrame(rows, schema | numbers, orient="row"), on=key, how="left")
+    schema: dict[str, Any] = {"relation": pl.String, "template_no": pl.UInt16}
+    schema |= {"inflates": pl.String, "bias level": float, "share": float, "average": float}
+    table = table.join(pl.DataFrame(rows, schema, orient="row"), on=key, how="left")
     return Exhibit(
         "templates",
         "Templates",
