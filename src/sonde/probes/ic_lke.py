@@ -15,7 +15,7 @@ from polars import col, lit, when
 
 from sonde.answers import Answers, Completions
 from sonde.core.components import setting
-from sonde.core.errors import DataError, UsageError
+from sonde.core.errors import DataError
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Relation, Source, Template
 from sonde.evaluation import metrics as m
 from sonde.evaluation.judge import judge_options, judge_text, numbered
@@ -35,15 +35,26 @@ from sonde.prompting.sequences import (
     list_before,
     list_layout,
 )
-from sonde.prompts import KEY, TEXTS, Generate, Names, PromptBatch, Score
+from sonde.prompts import Generate, PromptBatch, Score
 
 BATCH = 4096  # facts of a batch
 LISTED = "in-context"  # the template of prompts that are a list of facts
+OFFERED = (
+    "options",
+    "gold_spellings",
+    "n_options",
+    "n_examples",
+    "dropped_wrong",
+    "baseline",
+    "excluded",
+)
 ONE_OPTION, NO_EXAMPLE = "one option", "no example"
 MASS = m.mean("mass", col("gold_logprob").exp(), help="mean probability of the correct option")
+BETWEEN_SEEDS = m.sd_between(m.accuracy(), by="seed", id="accuracy.seeds.stdev", counts="groups")
 LEVELS = (0.25, 0.5, 0.75, 0.9)
 
 OPTIONS_HELP = "the most options of a fact: its own object and wrong ones of the relation"
+SEPARATOR_HELP = "a name or text; see 'sonde probes lke-sequence'"
 SEEDS_HELP = "how often to draw the examples"
 LEVELS_HELP = "Accuracy@K is reported for these K, the least probability of the chosen option"
 
@@ -52,18 +63,43 @@ Context = Literal["examples", "template", "template-examples", "generate"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class IcLke(Probe):
-    """Which of many options follows a subject, after other facts of the same relation."""
+class ListProbe(Probe):
+    """Base of probes whose prompts are lists of facts."""
 
-    shots: int = setting(50, "how many facts of the relation precede the subject", min=1)
     pair_separator: str = setting(
-        "colon",
+        "space",
         "the text between subject and object: space, colon, comma or newline as the relation's "
         "language writes them, another text, or a sentence with [X] and [Y]",
     )
     example_separator: str = setting(
-        "newline", "the text between two examples, likewise (\\n is a new line)"
+        "space", "the text between two examples, likewise (\\n is a new line)"
     )
+
+    def __post_init__(self) -> None:
+        for separators in self.pairs:
+            list_layout(*separators)
+
+    @property
+    def pairs(self) -> Sequence[tuple[str, str]]:
+        """Separators in a pair and between two examples."""
+        return ((self.pair_separator, self.example_separator),)
+
+    def layout_in(self, language: str) -> ListLayout:
+        return list_layout(*self.pairs[0], language)
+
+    def templates(self, relation: Relation) -> tuple[Template, ...]:
+        """How a fact is written after examples, as a template of a source of its own."""
+        text = self.layout_in(relation.language).template
+        return (Template(id=LISTED, text=text, group=LISTED, source=cast(Source, LISTED)),)
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcLke(ListProbe):
+    """Which of many options follows a subject, after other facts of the same relation."""
+
+    shots: int = setting(50, "how many facts of the relation precede the subject", min=1)
+    pair_separator: str = setting("colon", SEPARATOR_HELP)
+    example_separator: str = setting("newline", SEPARATOR_HELP)
     max_options: int = setting(MANY, OPTIONS_HELP, min=2)
     names: Literal["usual", "all"] = setting(
         "usual", "score options by their usual names, or by all, to add up their probabilities"
@@ -87,13 +123,12 @@ class IcLke(Probe):
     axes = ("seed", "n_shots", "separator", "context")
     separate = ("context", "answer_mode")
     length_setting = "shots"
+    groups = ("relation", "seed", ("relation", "seed"))
 
     def __post_init__(self) -> None:
         check_language(self.language)
         check_abstaining(self.abstaining)
-        check_levels(self.levels)
-        for separators in self.pairs:
-            list_layout(*separators)
+        super().__post_init__()
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -101,21 +136,12 @@ class IcLke(Probe):
         return (self.shots,)
 
     @property
-    def pairs(self) -> Sequence[tuple[str, str]]:
-        """Separators in a pair and between two examples."""
-        return ((self.pair_separator, self.example_separator),)
-
-    @property
     def contexts(self) -> Sequence[str]:
         return (self.context,)
 
     @property
     def metrics(self) -> Sequence[m.Metric]:
-        return choice_metrics(self.levels)
-
-    @property
-    def groups(self) -> Sequence[str | tuple[str, ...] | m.Group]:
-        return ("relation", "seed", ("relation", "seed")) if self.seeds > 1 else ("relation",)
+        return (*choice_metrics(self.levels), BETWEEN_SEEDS, *m.ABSTENTION)
 
     @property
     def layout(self) -> Layout:
@@ -128,90 +154,73 @@ class IcLke(Probe):
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """The list of facts, then the templates from which those of other contexts are chosen."""
-        listed = as_template(list_layout(*self.pairs[0], relation.language))
-        return (listed, *(relation.templates if {*self.contexts} - {"examples"} else ()))
+        further = relation.templates if {*self.contexts} - {"examples"} else ()
+        return (*super().templates(relation), *further)
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        offers = [self._offer(data, relation.id)[0] for relation in data.asked_relations()]
-        facts, offer = with_offers(data, offers), pl.concat(offers)
+        offers = [self._offer(data, relation)[0] for relation in data.asked_relations()]
+        facts = with_offers(data, offers)
         if self.names == "usual":
-            return facts
+            return facts.drop("options", "gold_spellings")
         # a name that another fact has for the same object is correct, too
-        names = zip(offer["gold_spellings"], facts["gold_names"], strict=True)
+        names = zip(facts["gold_spellings"], facts["gold_names"], strict=True)
         gold = [[own.to_list(), *objects.to_list()[1:]] for own, objects in names]
-        return facts.with_columns(offer["options"], gold_names=pl.Series(gold))
+        return facts.with_columns(gold_names=pl.Series(gold))
 
-    def _offer(self, data: Dataset, relation: str) -> Offer:
-        return offer_facts(
-            data, relation, max(self.sizes), self.max_options, self.seeds, self.names == "all"
-        )
+    def _offer(self, data: Dataset, relation: Relation) -> Offer:
+        n, aliases = max(self.sizes), self.names == "all"
+        return offer_facts(data, relation.id, n, self.max_options, self.seeds, aliases)
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation and context by context, so that equal beginnings meet."""
         others = {*self.contexts} - {"examples"}
         chosen = choose_templates(data, self.templates_per_source) if others else {}
-        reasons, seed = set[str | None](), data.selection.seed
+        reasons = set[str | None]()
         for relation in data.asked_relations():
             if "generate" in self.contexts:
                 check_language(language_of(self.language, relation.language))
-            offer, draws, lines = self._offer(data, relation.id)
-            reasons.update(offer["excluded"].to_list())
-            facts = data.asked_frame(relation.id).with_columns(offer.drop("fact"))
-            facts = facts.filter(col("excluded").is_null())
-            sets: dict[Names, int] = {}
-            names = map(tuple, facts["spellings"].to_list())
-            ids = [sets.setdefault(options, len(sets)) for options in names]
-            facts = facts.with_columns(options_id=pl.Series(ids, dtype=pl.UInt32))
-            for part in facts.iter_slices(BATCH):
-                templates = chosen.get(relation.id, [])
-                for frame in self._prompts(part, relation, templates, draws, lines, seed):
-                    if frame["context"][0] == "generate":
-                        request = Generate(max_tokens=self.max_tokens, stop="")
-                        frame = frame.drop("options_id").with_columns(suffix=lit(""))
-                        yield PromptBatch(frame=frame, request=request)
-                    else:
-                        yield PromptBatch(frame=frame, request=Score(), options=list(sets))
-        check_offers(data, reasons)
-
-    def _prompts(
-        self,
-        facts: pl.DataFrame,
-        relation: Relation,
-        templates: Sequence[Template],
-        draws: Sequence[Draw],
-        lines: Sequence[Line],
-        seed: int,
-    ) -> Iterator[pl.DataFrame]:
-        """Some facts of a relation in each context, template, separator, draw and size."""
-        most = len(draws[0].take(max(self.sizes)))
-        sizes = sorted({min(n, most) for n in self.sizes})
-        passes = list(product(self.pairs, enumerate(draws), sizes))
-        wordings: dict[str, list[Template | None]]
-        wordings = {"examples": [None], "generate": [None, *templates]}
-        for context in self.contexts:
-            for template in wordings.get(context, [*templates]):
+            facts, draws, lines = self._offer(data, relation)
+            reasons.update(facts["excluded"].to_list())
+            templates: list[Template | None] = [None, *chosen.get(relation.id, [])]
+            wordings = {"examples": templates[:1], "generate": templates}
+            ways = [(c, t) for c in self.contexts for t in wordings.get(c, templates[1:])]
+            most = len(draws[0].take(max(self.sizes)))
+            sizes = sorted({min(n, most) for n in self.sizes})
+            passes = list(product(self.pairs, enumerate(draws, data.selection.seed), sizes))
+            parts = facts.filter(col("excluded").is_null()).iter_slices(BATCH)
+            for part, (context, template) in product(parts, ways):
                 # a template without examples is the same in every pass
                 alone = template is not None and context != "template-examples"
-                for (pair, example), (number, draw), n in passes[:1] if alone else passes:
-                    layout = list_layout(pair, example, relation.language)
+                for separators, (seed, draw), n in passes[:1] if alone else passes:
+                    layout = list_layout(*separators, relation.language)
                     if template is not None and alone:
-                        rows = facts.iter_rows(named=True)
+                        rows = part.iter_rows(named=True)
                         slots = ({SUBJECT_SLOT: row["subject"], **slots_of(row)} for row in rows)
-                        texts = pl.DataFrame(map(template.filled, slots), TEXTS, orient="row")
+                        texts = list(map(template.filled, slots))
                     else:
                         if template is not None:
                             layout = ListLayout(pair=template.text, example=layout.example)
-                        shown = list_before(facts, layout, draw, lines, n)
-                        texts = pl.DataFrame({"prefix": shown, "suffix": ""})
+                        texts = [(text, "") for text in list_before(part, layout, draw, lines, n)]
+                    generated = context == "generate"
                     key = {
+                        "relation": relation.id,
                         "template": LISTED if template is None else template.id,
-                        "seed": seed + number,
+                        "seed": seed,
                         "n_shots": 0 if alone else n,
-                        "separator": f"{pair}/{example}",
+                        "separator": "/".join(separators),
                         "context": context,
                     }
-                    frame = facts.with_columns(**{k: lit(v) for k, v in key.items()}).hstack(texts)
-                    yield frame.select(*KEY, *self.axes, *TEXTS, "options_id")
+                    columns = part.select("fact", "subject", "spellings").iter_rows()
+                    prompts = (
+                        {**key, "fact": fact, "subject": subject, "prefix": before}
+                        | ({} if generated else {"suffix": after, "options": options})
+                        for (fact, subject, options), (before, after) in zip(
+                            columns, texts, strict=True
+                        )
+                    )
+                    tokens = Generate(max_tokens=self.max_tokens, stop="")
+                    yield PromptBatch.of(prompts, tokens if generated else Score())
+        check_offers(data, reasons)
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """A choice is between usual names; further names add to the probability of the object."""
@@ -233,27 +242,27 @@ class IcLke(Probe):
 def offer_facts(
     data: Dataset, relation: str, n: int, max_options: int, seeds: int = 1, aliases: bool = False
 ) -> Offer:
-    """The facts of a relation as from `offer_options`, with n_examples and excluded; and its
+    """The facts of a relation with their options, n_examples and why they are excluded; and its
     examples: a draw for each seed, and all as lines. Without training facts, facts are each other's
     examples."""
     first, facts = data.selection.seed, data.frame(relation)
     training = facts.filter(split=TRAIN)
     draws, lines = draw_lines(training if len(training) else facts, range(first, first + seeds))
-    offer = offer_options(data, relation, max_options, aliases=aliases)
-    names = data.asked_frame(relation)["subject_names"].to_list()
+    facts = data.asked_frame(relation)
+    names = facts["subject_names"].to_list()
     counts = [len(draws[0].take(n, {(relation, name) for name in row})) for row in names]
-    offer = offer.with_columns(n_examples=pl.Series(counts, dtype=pl.UInt32))
     reason = (
         when(col("n_options") < 2).then(lit(ONE_OPTION))
         .when(col("n_examples") == 0).then(lit(NO_EXAMPLE))
     )  # fmt: skip
-    return offer.with_columns(excluded=reason), draws, lines
+    offer = offer_options(data, relation, max_options, aliases=aliases).drop("fact")
+    offer = offer.with_columns(n_examples=pl.Series(counts, dtype=pl.UInt32))
+    return facts.with_columns(offer.with_columns(excluded=reason)), draws, lines
 
 
 def with_offers(data: Dataset, offers: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The table of facts with n_options, n_examples, dropped_wrong and baseline."""
-    columns = ("n_options", "n_examples", "dropped_wrong", "baseline", "excluded")
-    return fact_table(data).with_columns(pl.concat(offers).select(columns))
+    """The table of facts with the columns of their options."""
+    return fact_table(data).with_columns(pl.concat(offer.select(OFFERED) for offer in offers))
 
 
 def check_offers(data: Dataset, reasons: Collection[str | None]) -> None:
@@ -272,12 +281,6 @@ def check_offers(data: Dataset, reasons: Collection[str | None]) -> None:
     )
 
 
-def as_template(layout: ListLayout) -> Template:
-    """How a fact is written after examples, as a template of a source of its own."""
-    source = cast(Source, LISTED)
-    return Template(id=LISTED, text=layout.template, group=LISTED, source=source)
-
-
 def choice_metrics(levels: Sequence[float]) -> Sequence[m.Metric]:
     """The numbers of choices between options."""
     accuracy = m.accuracy()
@@ -288,7 +291,6 @@ def choice_metrics(levels: Sequence[float]) -> Sequence[m.Metric]:
         *m.at(levels),
         m.OVERCONFIDENCE,
         m.ECE,
-        m.sd_between(accuracy, by="seed", id="accuracy.seeds.stdev", counts="groups"),
         m.sd_between(accuracy, by="relation", id="accuracy.relations.stdev", counts="groups"),
         *m.RANKING,
     )
@@ -300,7 +302,7 @@ def choice_layout(levels: Sequence[float], title: str) -> Layout:
     return Layout(
         title=title,
         headlines=("accuracy", "mass", f"accuracy_at.{level:g}", f"retained_at.{level:g}"),
-        columns=("accuracy.seeds.stdev", "confidence"),
+        columns=("confidence",),
         notes=(
             "The probability of an option is the product of its tokens' probabilities, whatever "
             "its length, divided by the sum over the options. Ties count as wrong.",
@@ -324,9 +326,3 @@ def accuracy_curve(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibi
         "Relations without such a choice are not in the mean.",
         x_label="K, the least probability of the chosen option",
     )
-
-
-def check_levels(levels: Sequence[float]) -> None:
-    for level in levels:
-        if not 0 <= level <= 1:
-            raise UsageError(f"setting levels takes probabilities from 0 to 1, not {level:g}")

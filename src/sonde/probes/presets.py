@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import ClassVar, get_args
 
 import numpy as np
@@ -13,14 +14,14 @@ from sonde.core.errors import UsageError
 from sonde.evaluation import metrics as m
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.stats import FLAT, Floats
-from sonde.probes.ic_lke import LISTED, SEEDS_HELP, Context, IcLke, choice_metrics
+from sonde.probes.ic_lke import LISTED, SEEDS_HELP, SEPARATOR_HELP, Context, IcLke
 from sonde.prompting.sequences import split_separator
 
 SEPARATORS = (
     *("space/space", "colon/space", "comma/space", "newline/space"),
     *("space/comma", "space/newline", "colon/comma", "colon/newline"),
 )
-SEPARATOR_HELP = "as of ic-lke"
+BASE = f"examples.{LISTED}"
 SOURCES = ("manual", "paraphrase", "mined")
 
 
@@ -51,30 +52,24 @@ class LkeShots(IcLke):
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """A relation with fewer examples shows all that it has in place of more."""
-        most, parts = col("n_shots").max().over("relation"), []
-        for size in sorted({min(n, rows["n_shots"].max()) for n in self.shots}):
-            part = rows.filter(col("n_shots") == pl.min_horizontal(most, size))
-            parts.append(part.with_columns(pl.lit(size, rows["n_shots"].dtype).alias("n_shots")))
-        return pl.concat(parts)
+        sizes = np.unique(np.minimum(self.shots, rows["n_shots"].to_numpy().max()))
+        rows = rows.join(pl.DataFrame({"size": sizes}), how="cross")
+        shown = pl.min_horizontal(col("n_shots").max().over("relation"), "size")
+        return rows.filter(col("n_shots") == shown).drop("n_shots").rename({"size": "n_shots"})
 
     @property
     def metrics(self) -> Sequence[m.Metric]:
-        accuracy, *further = choice_metrics(self.levels)
-        full = replace(
-            accuracy,
-            id="accuracy.full",
-            where=col("n_shots") == col("n_shots").max(),
-            label="accuracy with the most examples",
-        )
+        accuracy, *further = super().metrics
+        most = col("n_shots") == col("n_shots").max()
+        full = replace(accuracy, id="accuracy.full", where=most, label="with the most examples")
         enough = m.Metric(
             "enough",
             num=accuracy.num,
             by="n_shots",
             stat=self.enough,
-            label="enough examples",
+            label=f"examples for {self.share:.0%} of the accuracy with the most",
             unit="count",
             better="",
-            help=f"the fewest examples with {self.share:.0%} of the accuracy with the most",
         )
         return (full, enough, accuracy, *further)
 
@@ -82,7 +77,7 @@ class LkeShots(IcLke):
         """The smallest size whose accuracy is the share of the last; nan if that is 0."""
         # rounding must not exclude an accuracy that is exactly the share
         reached = curves >= self.share * curves[..., -1:] - FLAT
-        first = np.array(sizes, dtype=float)[reached.argmax(axis=-1)]
+        first = np.array(sizes, float)[reached.argmax(axis=-1)]
         return np.where(curves[..., -1] > 0, first, np.nan)
 
 
@@ -100,7 +95,10 @@ class LkeSeparators(IcLke):
 
     name = "lke-separators"
     groups = ("relation", "separator", ("relation", "separator"))
-    contrasts = (m.Contrast("separator", "first", ("accuracy",)),)
+
+    @property
+    def contrasts(self) -> Sequence[m.Contrast]:
+        return (m.Contrast("separator", self.separators[0], ("accuracy",)),)
 
     @property
     def pairs(self) -> Sequence[tuple[str, str]]:
@@ -121,7 +119,7 @@ class LkeBaselines(IcLke):
 
     name = "lke-baselines"
     layout = Layout(
-        headlines=("accuracy.examples.in-context", *(f"accuracy.template.{s}" for s in SOURCES)),
+        headlines=(f"accuracy.{BASE}", *(f"accuracy.template.{source}" for source in SOURCES)),
         notes=(
             "Accuracies are compared with that of in-context estimation fact by fact; those of "
             "generated answers with answers that are generated after examples.",
@@ -140,27 +138,18 @@ class LkeBaselines(IcLke):
             chosen = (col("context").cast(pl.String) == context) & (col("source") == source)
             return col("correct").filter(chosen).mean()
 
-        metrics, sources = [], {"examples": (LISTED,), "generate": (LISTED, *SOURCES)}
-        for context, source in ((c, s) for c in self.context for s in sources.get(c, SOURCES)):
-            id = f"{context}.{source}"
+        metrics: list[m.Metric] = []
+        for context, source in product(self.context, (LISTED, *SOURCES)):
+            name, compared = f"{context}.{source}", {}
+            if name != BASE:
+                # generated answers with templates are compared with generated ones after examples
+                like = "generate" if context == "generate" and source != LISTED else "examples"
+                compared = {
+                    "baseline": share(like, LISTED),
+                    "baseline_label": "in-context estimation",
+                }
             num = share(context, source)
-            other = share(
-                context if id.startswith("generate") and source != LISTED else "examples", LISTED
-            )
-            accuracy = m.accuracy(f"accuracy.{id}", num=num, label=id)
-            if context != "examples":
-                accuracy = replace(accuracy, baseline=other, baseline_label="in-context estimation")
-                metrics.append(
-                    m.Metric(
-                        f"share_ahead.{id}",
-                        num=other - num,
-                        by="relation",
-                        stat=lambda x, _: (x > FLAT).mean(axis=-1),
-                        counts="groups",
-                        label="relations in which in-context estimation is ahead",
-                        better="",
-                    )
-                )
-            between = m.sd_between(accuracy, by="relation", id=f"deviation.{id}", counts="groups")
+            accuracy = m.accuracy(f"accuracy.{name}", num=num, label=name, **compared)
+            between = m.sd_between(accuracy, by="relation", id=f"deviation.{name}", counts="groups")
             metrics += accuracy, between
         return (*metrics, *m.ABSTENTION)
