@@ -13,6 +13,7 @@ import polars as pl
 import polars.selectors as cs
 from polars import Expr, LazyFrame, col
 
+from sonde.core.facts import LAMA
 from sonde.evaluation.estimate import Contrast as Contrast
 from sonde.evaluation.estimate import Group as Group
 from sonde.evaluation.estimate import Metric as Metric
@@ -47,6 +48,18 @@ def accuracy(id: str = "accuracy", **changes: Any) -> Metric:
         id, num=CORRECT.mean(), baseline=col("baseline").mean(), label="accuracy", help=help
     )
     return replace(metric, **changes)
+
+
+# LAMA's own prompt of a fact, of facts whose subject does not name the object
+SINGLE_PROMPT = accuracy(
+    "single_prompt.acc_at_1",
+    where=(col("template_no") == 1)
+    & (col("origin") == LAMA)
+    & (col("alias_no") == 0)
+    & ~col("guessable"),
+    baseline=None,
+    label="LU (UHN, string match)",
+)
 
 
 def p_at(k: int, id: str = "", **changes: Any) -> Metric:

@@ -16,10 +16,11 @@ from polars import col, lit
 from sonde.answers import Answers, Completions, Ragged, Samples, to_arrow
 from sonde.core.components import setting
 from sonde.core.errors import DataError
-from sonde.core.facts import LAMA, Dataset, Relation, Template
+from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
+from sonde.evaluation.exhibits import calibration_curve, drivers, fluctuation_histogram
 from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
@@ -58,12 +59,7 @@ from sonde.prompts import Generate, PromptBatch, Sample
 BATCH = 1024  # pairs that are prompted template by template, so that equal beginnings meet
 
 PROMPT = ("fact_no", "template_no", "alias_no")
-LU = "LU, string match"  # as LAMA-UHN, which also excludes what parts of names suggest
 LONGEST = 5  # tokens of answers whose overconfidence is told apart by length, as in the paper
-# LAMA's own prompt of a fact, on the facts of LAMA-UHN
-LAMA_PROMPT = (
-    (col("template_no") == 1) & (col("origin") == LAMA) & (col("alias_no") == 0) & ~col("guessable")
-)
 SAMPLED = dict.fromkeys(("fact", "template", "subject"), pl.String)
 
 
@@ -102,10 +98,7 @@ class BeliefIcl(Probe):
         50_000, "how many draws the fluctuation takes", min=2, analysis_only=True
     )
     min_prompts: int = setting(
-        100,
-        "one-token answers a template needs for an overconfidence of its own",
-        min=1,
-        analysis_only=True,
+        100, "one-token answers that a template's overconfidence needs", min=1, analysis_only=True
     )
     instruction: str = setting("", INSTRUCTION_HELP)
     markers: tuple[str, ...] = setting((), MARKERS_HELP)
@@ -194,10 +187,7 @@ class BeliefIcl(Probe):
 
     def _prompt_layout(self, relation: Relation) -> PromptLayout:
         around = phrasing(
-            relation.language,
-            instruction=self.instruction,
-            markers=self.markers,
-            stop=self.stop,
+            relation.language, instruction=self.instruction, markers=self.markers, stop=self.stop
         )
         return usual_layout(self.style, around)
 
@@ -241,11 +231,11 @@ class BeliefIcl(Probe):
         tokens = Ragged.of(tokens.counts - closed, tokens.values[open_tokens])
         answers = replace(answers, result=replace(result, token_logprobs=tokens))
         rows = judge_text(answers, facts, self.accepts, str, abstaining(self.abstaining))
-        texts = [(text, languages[id]) for text, id in rows["answer", "relation"].rows()]
+        words = [(text, languages[id]) for text, id in rows["answer", "relation"].rows()]
         return rows.with_columns(
             generated=col("answer").str.strip_chars(),
-            answer=pl.Series([normal(*each) for each in texts], dtype=pl.String),
-            n_words=pl.Series([word_count(*each) for each in texts], dtype=pl.UInt16),
+            answer=pl.Series([normal(*each) for each in words], dtype=pl.String),
+            n_words=pl.Series([word_count(*each) for each in words], dtype=pl.UInt16),
         )
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -276,7 +266,7 @@ class BeliefIcl(Probe):
             m.OVERCONFIDENCE,
             m.ECE,
             *m.COVERAGE,
-            m.accuracy("single_prompt.acc_at_1", where=LAMA_PROMPT, baseline=None, label=LU),
+            m.SINGLE_PROMPT,
             *m.only_aliases(alike),
             *m.only_templates(alike),
             m.drivers_gap(alike),
@@ -324,12 +314,8 @@ class BeliefIcl(Probe):
         return Layout(
             title=f"{self.style} {few}{self.context}",
             headlines=(
-                "acc_at_1",
-                f"fluctuation.{self.fluctuation}.range",
-                "consistency",
-                "overconfidence",
-                "coverage.oracle",
-                "one_word_rate",
+                *("acc_at_1", f"fluctuation.{self.fluctuation}.range", "consistency"),
+                *("overconfidence", "coverage.oracle", "one_word_rate"),
             ),
             over="facts",
             browse=("relation", "subject", "gold", "generated", "correct", "confidence"),
@@ -338,23 +324,24 @@ class BeliefIcl(Probe):
                 "each other in the answer, consistent if one answer contains the other.",
                 drawn if self.samples else "Without samples there is no confidence.",
             ),
-            extra=exhibits,
+            extra=self.exhibits,
         )
 
-
-def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
-    """Overconfidence by the number of generated tokens."""
-    lengths = estimates.filter(
-        col("metric").str.contains(r"^overconfidence\.tokens\.\d+$"),
-        col("group_by").list.len() == 0,
-        over="facts",
-    )
-    yield Exhibit(
-        "overconfidence-by-length",
-        "Overconfidence by number of generated tokens",
-        lengths.select("low", "high", "n", y="value", x=col("metric").str.tail(1).cast(pl.Int64)),
-        {"x": "count", "y": "points"},
-        "lines",
-        x_label="tokens of the answer",
-        y_label="mean probability of the answer minus accuracy",
-    )
+    def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+        """The spread of draws, calibration, what moves answers, overconfidence by length."""
+        yield from fluctuation_histogram(results, self.fluctuation, self.fluctuation_draws)
+        yield calibration_curve(results)
+        yield drivers(estimates)
+        overall = (col("group_by").list.len() == 0) & (col("over") == "facts")
+        lengths = estimates.filter(overall, col("metric").str.contains(r"\.tokens\.\d$"))
+        yield Exhibit(
+            "overconfidence-by-length",
+            "Overconfidence by number of generated tokens",
+            lengths.select(
+                "low", "high", "n", y="value", x=col("metric").str.tail(1).cast(pl.Int64)
+            ),
+            {"x": "count", "y": "points"},
+            "lines",
+            x_label="tokens of the answer",
+            y_label="mean probability of the answer minus accuracy",
+        )
