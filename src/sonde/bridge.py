@@ -79,8 +79,10 @@ def _want(batch: PromptBatch) -> prompts.Want:
             return prompts.Trace()
 
 
-def as_answers(block: columns.Answers) -> Answers:
+def as_answers(block: columns.Answers | Answers) -> Answers:
     """A stored block of prompts with what was answered."""
+    if isinstance(block, Answers):
+        return block
     request: AnyRequest
     result: Result
     options: Sequence[Names] = ()

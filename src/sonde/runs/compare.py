@@ -220,7 +220,7 @@ def _report_without(run: Run, facts: Set[tuple[str, str]]) -> Report:
         return block.rows(np.flatnonzero(gone == 0))
 
     def left() -> Iterator[Answers]:
-        return (block for block in map(others, run.answers()) if len(block))
+        return (block for block in map(others, run.blocks()) if len(block))
 
     dataset = run.dataset()
     probe, kept = run.probe(), Kept(left, looked_at(dataset))
@@ -389,4 +389,4 @@ def _dataset(run: Run) -> str:
 
 def _monitored(run: Run) -> Monitored:
     """What MONITOR of a run is computed from."""
-    return cast("Monitors", run.probe()).monitored(run.dataset(), run.answers())
+    return cast("Monitors", run.probe()).monitored(run.dataset(), run.blocks())

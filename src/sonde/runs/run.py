@@ -19,14 +19,15 @@ from sonde import __version__
 from sonde.core.abilities import Admits, Model, Probe
 from sonde.core.answers import Answered
 from sonde.core.certificates import Certificate
-from sonde.core.columns import Answers, Kept
+from sonde.core.columns import Answers as Block
+from sonde.core.columns import Kept
 from sonde.core.components import build, settings_of
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Selection
 from sonde.core.files import explain_os_errors
 from sonde.core.progress import begin, told
-from sonde.core.prompts import Block
+from sonde.core.prompts import Block as Prompts
 from sonde.core.reports import Report
 from sonde.core.threads import Behind, prefetch
 from sonde.core.words import counted
@@ -59,6 +60,7 @@ from sonde.store.shards import prompt_count
 if TYPE_CHECKING:
     import polars
 
+    from sonde.answers import Answers
     from sonde.evaluation.tables import Results
     from sonde.metrics.judged import Judged, Judges
     from sonde.probes.base import Probe as NewProbe
@@ -97,12 +99,20 @@ class Run:
         return exhibit_html(overview(self.path, self.manifest))
 
     def answers(self) -> Iterator[Answers]:
-        """Every block of answered prompts; the first shards are read from now on, others while
-        those before them are used."""
+        """The answered prompts in batches, as a probe grades them.
+
+        The first shards are read from now on, others while those before them are used.
+        """
+        from sonde.bridge import as_answers
+
+        return map(as_answers, self.blocks())
+
+    def blocks(self) -> Iterator[Block]:
+        """The answered prompts as they are stored."""
         folder = RunFolder(self.path)
         return self._told(prefetch(folder.shard_answers(), AHEAD), folder.finished().shards)
 
-    def _told(self, read: Iterator[list[Answers]], shards: int) -> Iterator[Answers]:
+    def _told(self, read: Iterator[list[Block]], shards: int) -> Iterator[Block]:
         yield from chain.from_iterable(told(read, f"reading {self.path}", shards))
         begin("working out the numbers")
 
@@ -157,22 +167,26 @@ class Run:
         Example:
             >>> sonde.open_run("runs/demo").results(k=5).counts()
         """
-        from sonde.bridge import as_answers
         from sonde.evaluation.tables import collect_results
 
-        blocks = self.answers()  # shards are read while facts are
+        answers = self.answers()  # shards are read while facts are
         probe = cast("NewProbe", self.probe(**analysis))
-        return collect_results(probe, self.dataset(), map(as_answers, blocks))
+        return collect_results(probe, self.dataset(), answers)
 
     def rows(self, **analysis: Any) -> polars.DataFrame:
         """Every graded prompt, a row each, with the columns of its fact and template."""
         return self.results(**analysis).table().collect()
 
     def estimates(self, **analysis: Any) -> polars.DataFrame:
-        """Every number with its interval, those of controls included."""
+        """Every number of the report with its interval."""
+        import polars
+
+        from sonde.reports.further import further
         from sonde.runs.controls import estimate_with_controls
 
-        return estimate_with_controls(self, self.results(**analysis), analysis)
+        results = self.results(**analysis)
+        estimates = estimate_with_controls(self, results, analysis)
+        return polars.concat([estimates, further(results, self)[0]])
 
     def controls(self) -> dict[str, Run]:
         """The finished controls of this run, by name."""
@@ -182,10 +196,9 @@ class Run:
 
     def show(self, fact: str) -> NewReport:
         """One fact in depth, by its id or its subject: every prompt with its top answers."""
-        from sonde.bridge import as_answers
         from sonde.reports.depth import fact_report
 
-        return fact_report(self.results(), map(as_answers, self.answers()), fact)
+        return fact_report(self.results(), self.answers(), fact)
 
     def report(self, **reading: Any) -> Report:
         """Compute every number from the stored answers, read as the run says or as given here."""
@@ -193,9 +206,9 @@ class Run:
             return cast(Report, self._report(reading))
         from sonde.analysis.readings import advise_chat, looked_at, read_further
 
-        begun = self.answers()  # shards are read while facts are
+        begun = self.blocks()  # shards are read while facts are
         dataset, probe = self.dataset(), self.probe(**reading)
-        answers = Kept(self.answers, looked_at(dataset))
+        answers = Kept(self.blocks, looked_at(dataset))
         report = cast(Any, probe).read(dataset, answers.once(begun))
         report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
         report = certificates.certified(report, self.path, self.manifest)
@@ -224,7 +237,7 @@ class Run:
         self, reading: Mapping[str, Any] | None = None, dataset: Dataset | None = None
     ) -> Judged:
         """How every prompt did, as arrays; `dataset` is the run's own, where it is open already."""
-        return self.judging(reading).judged(dataset or self.dataset(), self.answers())
+        return self.judging(reading).judged(dataset or self.dataset(), self.blocks())
 
     def judged(self, **reading: Any) -> polars.DataFrame:
         """How every prompt did, a row each (columns: docs/first-report.md)."""
@@ -440,13 +453,13 @@ def default_folder(manifest: Manifest) -> Path:
     return Path("runs") / re.sub(r"[^\w.-]+", "_", "-".join(parts))  # a name may hold a slash
 
 
-def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[Block], int]:
+def _count(probe: Probe, model: Model, dataset: Dataset) -> tuple[Effort, list[Prompts], int]:
     """What is asked, the prompts themselves or none where they are too many, and how much it is.
 
     Refuses ids that would mix their answers.
     """
     total, work, much, size = 0, 0, 0, 0.0
-    kept: list[Block] = []
+    kept: list[Prompts] = []
     for block in asked(probe, model, dataset):
         if isinstance(model, Admits):
             for prompt in block.prompts():
