@@ -46,7 +46,7 @@ class Vary(Probe):
     repeats: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("name", "requires", "unit", "length_setting", "answerable_only", "lost"):
+        for name in ("name", "requires", "unit", "length_setting", "answerable_only"):
             object.__setattr__(self, name, getattr(self.probe, name))
         known = {setting.name: setting for setting in settings_of(type(self.probe))}
         for name, values in self.vary.items():
@@ -100,6 +100,10 @@ class Vary(Probe):
     @property
     def separate(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(dict.fromkeys((*self.probe.separate, *self.varied)))
+
+    @property
+    def lost(self) -> str:
+        return self.probe.lost
 
     @property
     def metrics(self) -> "Sequence[Metric | Special]":
