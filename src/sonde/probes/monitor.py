@@ -23,12 +23,7 @@ from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.cues import Form, question_examples, question_prompt, questions, with_cues
-from sonde.prompting.languages import (
-    MARKERS_HELP,
-    STOP_HELP,
-    check_markers,
-    phrasing,
-)
+from sonde.prompting.languages import MARKERS_HELP, STOP_HELP, check_markers, phrasing
 from sonde.prompting.matching import begins, cleaned
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
@@ -43,7 +38,6 @@ PROMPT: dict[str, Any] = dict.fromkeys((*KEY, "cue", "object", *TEXTS), pl.Strin
 PROMPT |= {"prompt_no": pl.UInt16, "example_spans": pl.List(pl.Int64), "options_id": pl.UInt32}
 BATCH = 64  # facts that are scored, then answered, so that equal prompts meet in a shard
 SOLID = 0.8
-POINTS = 2_000  # dots in a figure
 
 SCORED = col("answer_mode") == "score"
 ANCHOR, UNCUED, MISLED = (col("cue") == cue for cue in ("right", "none", "wrong"))
@@ -64,8 +58,13 @@ def even_prompts(rows: pl.LazyFrame) -> pl.LazyFrame:
 
 def over_prompts(id: str, where: pl.Expr) -> Iterator[Metric]:
     """Accuracy over the prompts of each relation: mean, base question, best, worst and spread."""
-    weighted, label = col("weighted").sum(), "accuracy over prompts"
-    yield accuracy(f"{id}.avg", num=weighted, view=even_prompts, where=where, label=label)
+    yield accuracy(
+        f"{id}.avg",
+        num=col("weighted").sum(),
+        view=even_prompts,
+        where=where,
+        label="accuracy over prompts",
+    )
     yield mean(f"{id}.base", "correct", where=where & UNCUED & BASE, label="base question")
     best, worst = (lambda x, _: x.max(axis=-1)), (lambda x, _: x.min(axis=-1))
     by: dict[str, Any] = {"by": "prompt_no", "within": True, "centered": True, "where": where}
@@ -143,7 +142,7 @@ class Monitor(Probe):
             )
         for relation in relations:
             templates = self.templates(relation)
-            base = templates[0]
+            base, misled = templates[0], templates if self.full else templates[:1]
             around = phrasing(relation.language, markers=self.markers, stop=self.stop)
             for part in facts.filter(relation=relation.id).iter_slices(BATCH):
                 prompts, options = [], []
@@ -151,7 +150,6 @@ class Monitor(Probe):
                     subject, gold = fact["subject"], fact["gold_names"][0][0]
                     options.append((gold,))
                     cues = [(base, "right", gold), *((t, "none", "") for t in templates)]
-                    misled = templates if self.full else [base]
                     cues += product(misled, ["wrong"], fact["wrong"])
                     before, spans = question_examples(base, fact["examples"], self.frame, around)
                     for prompt_no, (template, cue, name) in enumerate(cues):
@@ -178,8 +176,8 @@ class Monitor(Probe):
             return judge_text(answers, facts, self.accepts, cleaned, abstaining(self.abstaining))
         tokens = pl.Series(to_arrow(answers.result.logprobs.values))  # of the only option
         probs = tokens.cast(pl.List(pl.Float64)).list.eval(pl.element().exp())
-        frame = answers.frame.drop("options_id", strict=False)
-        return frame.with_columns(token_probs=probs, answer_mode=lit("score"))
+        rows = answers.frame.drop("options_id", strict=False)
+        return rows.with_columns(token_probs=probs, answer_mode=lit("score"))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Distances from the anchor, and which facts have a valid one."""
@@ -188,9 +186,8 @@ class Monitor(Probe):
         for fact, name, answer in rows["fact_no", "object", "answer"].rows():
             cue, text = cleaned(name), answer or ""
             lines.append((answer == gold[fact], text == cue != "", begins(text, cue)))
-        told = pl.DataFrame(lines, ("named", "copied", "begun"), orient="row")
+        rows = rows.hstack(pl.DataFrame(lines, ("named", "copied", "begun"), orient="row"))
         anchor, probs = ~SCORED & ANCHOR, col("token_probs")
-        rows = rows.hstack(told)
         of_fact = rows.group_by("fact_no").agg(
             anchor_exact=(anchor & col("named")).any(),
             anchor_prefix=(anchor & col("begun")).any(),
@@ -214,8 +211,7 @@ class Monitor(Probe):
         one, two, three = self.alphas
         k = self.first_frames
         first = col("distance").filter(UNCUED & (col("template_no") <= k)).mean()
-        few = f"monitor.frames.{k}"
-        distances = {"monitor": ("MONITOR", PFD), few: (f"MONITOR of {k} questions", first)}
+        few = (f"monitor.frames.{k}", f"MONITOR of {k} questions", first)
         number: dict[str, Any] = {"where": COUNTED, "unit": "number", "better": "lower"}
         parts = {"accuracy": ANSWERED} | ({"full": ~SCORED & ~ANCHOR} if self.full else {})
         return (
@@ -228,7 +224,7 @@ class Monitor(Probe):
                     help="0: nothing moves the answer",
                     **number,
                 )
-                for id, (label, pfd) in distances.items()
+                for id, label, pfd in (("monitor", "MONITOR", PFD), few)
             ),
             Metric("pfd", num=PFD, label="PFD", help="mean distance of other questions", **number),
             Metric(
@@ -299,7 +295,7 @@ def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     yield Exhibit(
         "framing-against-interference",
         "Distance of other questions and of wrong cues, by fact",
-        moved.gather_every(1 + len(moved) // POINTS),
+        moved.gather_every(1 + len(moved) // 2000),  # dots that a figure can show
         {"x": "number", "y": "number"},
         "lines",
         x_label="PFD",
