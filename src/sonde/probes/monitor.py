@@ -212,7 +212,7 @@ class Monitor(Probe):
         k = self.first_frames
         first = col("distance").filter(UNCUED & (col("template_no") <= k)).mean()
         few = (f"monitor.frames.{k}", f"MONITOR of {k} questions", first)
-        number: dict[str, Any] = {"where": COUNTED, "unit": "number", "better": "lower"}
+        number: Any = {"where": COUNTED, "unit": "number", "better": "lower"}
         parts = {"accuracy": ANSWERED} | ({"full": ~SCORED & ~ANCHOR} if self.full else {})
         return (
             *(
