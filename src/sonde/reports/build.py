@@ -55,7 +55,8 @@ def build(
     more, figures = further(results, run)
     estimates = pl.concat([estimates, more])
     view = View(results, estimates, run)
-    extra = view.layout.extra(results, estimates) if view.layout.extra else ()
+    plain = estimates.filter(col("run").is_null())
+    extra = view.layout.extra(results, plain) if view.layout.extra else ()
     exhibits = [*extra, *figures, *exhibits]
     named = " · ".join(filter(None, (view.model, view.dataset, view.layout.title)))
     parts = [

@@ -23,6 +23,7 @@ from sonde.reports.model import Facts, Item, Report
 from sonde.reports.svg import svg
 
 WIDE, ANSWERS, HALF, LEAD, PHONE = 1160, 648, 556, 472, 344  # pixels that a figure is drawn at
+ROWS = 200  # of a table
 TALL = 16  # rows from which on a figure takes the width of the page
 
 
@@ -40,6 +41,7 @@ def page(report: Report) -> str:
         style=Markup(style),
         script=Markup(script),
         policy=policy,
+        rows=ROWS,
         widths={"wide": WIDE, "answers": ANSWERS, "half": HALF, "lead": LEAD},
     )
     return text.encode("utf-8", "replace").decode()

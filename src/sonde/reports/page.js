@@ -51,7 +51,7 @@
     const value = column.values[i], answer = column.unit === "answer";
     const node = make("td", isNumber(column) ? "number" : answer ? "answer" : k ? "" : "first");
     node.dataset.label = answer && models.length < 2 ? "" : column.label; // on a phone
-    node.append(make("div", "", ...(answer ? [mark(column.marks[i]), make("span", "", value ?? (column.marks[i] === null ? "excluded" : "–"))] : [show(column, value)])));
+    node.append(make("div", "", ...(answer ? [mark(column.marks[i]), make("span", "", value === "" ? "(empty)" : value ?? (column.marks[i] === null ? "excluded" : "–"))] : [show(column, value)])));
     return node;
   }
   function key(column, i) {

@@ -92,8 +92,9 @@ def distribution(view: View) -> Iterator[Exhibit]:
             lines.append((f"{len(part) - BARS:,} other names", *rest))
         rows: list[tuple[Any, ...]] = []
         for name, n, correct, gold in lines:
-            rows.append((name, "answers", n, correct, f"{n:,}, gold {gold:,}"))
-            rows.append((name, "gold answers", gold, None, None))
+            label = name or "(empty)"
+            rows.append((label, "answers", n, correct, f"{n:,}, gold {gold:,}"))
+            rows.append((label, "gold answers", gold, None, None))
         named = [str(value) for value in task if tasks]
         title = " · ".join(("Answers next to gold answers", *named))
         unit = "facts" if view.one_prompt else "prompts"
@@ -140,6 +141,7 @@ def fact_table(view: View) -> Iterator[Item]:
     shown = [name for name in (*wanted, *tasks) if name != "relation" or not view.one_relation]
     names = {name: column_name(name, several=not view.one_prompt) for name in shown}
     units = {"answer": "answer", "rank": "count", "confidence": "percent"}
+    units |= {name: "count" for name in shown if name.startswith("n_")}
     units = {names[name]: unit for name, unit in units.items() if name in names}
     if not view.one_prompt:
         hits = (col("correct").cast(pl.Float64) * col("prompts")).round()
@@ -198,7 +200,9 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     if not present:
         return  # numbers that have a figure of their own
     wanted = dict.fromkeys((*view.layout.headlines, *view.layout.columns))
-    metric, *others = (view.metrics[id] for id in [*wanted, *part["metric"]] if id in present)
+    metric, *others = (
+        view.metrics[id] for id in dict.fromkeys([*wanted, *part["metric"]]) if id in present
+    )
     values = part.filter(metric=metric.id)["group"].to_list()
     if len(values) < 2:
         return
@@ -315,7 +319,7 @@ def method(view: View) -> Iterator[Item]:
     yield say("method.collapse", covered=COVERED, excess=EXCESS, level=LEVEL)
     yield from view.layout.notes
     values = ((m, view.get(m)) for m in view.metrics.values())
-    rows = [(m.label or m.id, m.help, interval(e, m.unit)) for m, e in values if e]
+    rows = [(m.label, m.help, interval(e, m.unit)) for m, e in values if e]
     yield exhibit("metrics", "Metrics", rows, ("metric", "meaning", "value [95% CI]"))
     counts = [(name.replace(".", ": "), n) for name, n in view.counts.items()]
     yield exhibit("counts", "Counts", counts, ("", "number"))

@@ -10,7 +10,7 @@ from html import escape
 from string import Formatter
 from typing import Any, NamedTuple
 
-from sonde.reports.cells import Estimate, interval, legible, number
+from sonde.reports.cells import Estimate, legible, number
 
 SENTENCES = {
     # titles
@@ -219,7 +219,6 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "size": lambda x: f"{abs(x) * 100:.1f} points",
     "count": lambda n: number(n, "count"),
     "estimate": estimate,
-    "interval": lambda e: interval(*e),
     "change": change,
     "quoted": quoted,
     "either": either,

@@ -307,7 +307,7 @@ def lines(item: Exhibit, width: float) -> Drawing:
     parts += [
         label(axis(x), bottom + 18, text, "m", "middle", size=SMALL) for x, text in shown[::every]
     ]
-    if item.units.get("x") == item.units.get("y") == "percent":
+    if item.kind == "lines" and item.units.get("x") == item.units.get("y") == "percent":
         end = min(axis.ticks[-1], up.ticks[-1])
         parts.append(line(axis(0), up(0), axis(end), up(end), "x"))
     for name, color in css.items():

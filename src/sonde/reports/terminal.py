@@ -141,7 +141,8 @@ def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
         if unit == "answer":
             shares = part[f"{name}.share" if f"{name}.share" in part.columns else "share"]
             marks = {None: "–", 0.0: "✗", 1.0: "✓"}
-            cells = [f"{marks.get(s, '~')} {cell(v)}" for s, v in zip(shares, values, strict=True)]
+            texts = ("(empty)" if value == "" else cell(value) for value in values)
+            cells = [f"{marks.get(s, '~')} {v}" for s, v in zip(shares, texts, strict=True)]
         elif unit == "share":
             cells = [
                 "–" if v is None or v[0] is None else f"{v[0]:.0f} of {v[1]:.0f}" for v in values

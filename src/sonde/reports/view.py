@@ -1,6 +1,8 @@
 """What the sections of a report look up: estimates by metric and group, names, what is excluded."""
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -31,7 +33,12 @@ class View:
         self.results, self.facts, self.layout = results, results.facts, results.probe.layout
         self.estimates, self.run, self.counts = estimates, run, results.counts()
         lists = ([m] if isinstance(m, Metric) else m.metrics for m in results.probe.metrics)
-        self.metrics = {metric.id: metric for metric in chain.from_iterable(lists)}
+        metrics = list(chain.from_iterable(lists))
+        labels = Counter(metric.label for metric in metrics)
+        self.metrics = {
+            m.id: m if m.label and labels[m.label] == 1 else replace(m, label=_label(m))
+            for m in metrics
+        }
         relations = self.facts.select(col("relation").cast(pl.String), "label").unique(
             maintain_order=True
         )
@@ -107,6 +114,12 @@ def stored_answers(run: "Run | None") -> Iterator[Answers]:
     """The answers of a run, from the beginning; none without a run."""
     for block in run.answers() if run else ():
         yield block if isinstance(block, Answers) else as_answers(block)
+
+
+def _label(metric: Metric) -> str:
+    """A label for a metric that has none, or one that is used twice."""
+    id = metric.id.replace("_", " ")
+    return f"{metric.label} ({id})" if metric.label else id
 
 
 def to_estimate(e: dict[str, Any]) -> Estimate:
