@@ -158,8 +158,7 @@ class Cells(NamedTuple):
     facts: Ints  # of the owner, under any label
     clusters: Ints
     binary: Bools  # [cells, numerators]: facts are independent, and 0 or 1
-    share: Bools  # facts are shares
-    ratios: Floats  # [cells, numerators, 1 + draws]: the estimate, then resampled
+    ratios: Floats  # [cells, numerators, 1 + draws]: the estimate, then resampled (fine: reach)
 
 
 class Sample:
@@ -167,75 +166,12 @@ class Sample:
 
     def __init__(self) -> None:
         self.labels: dict[Any, int] = {}
-        self.parts: list[Cells] = []  # some relations each
+        self.parts: list[Cells] = []  # a relation each
         self.sums: dict[int, Floats] = {}  # by relation: [num and den, numerators, clusters, cells]
 
     @cached_property
     def cells(self) -> Cells:
         return Cells(*map(np.concatenate, zip(*self.parts, strict=True)))
-
-    def add(
-        self, metric: Metric, units: pl.DataFrame, clusters: Clusters, size: int, fine: bool = False
-    ) -> None:
-        """Sum facts in `size` groups. The second numerator may have a denominator of its own."""
-        names = (f"{metric.id}/{part}" for part in ("num", "baseline", "den", "reference"))
-        num, baseline, den, reference = (
-            units[name].to_numpy() if name in units.columns else None for name in names
-        )
-        values = np.stack([num] if baseline is None else [num, baseline])
-        weights = np.stack([den, den if reference is None else reference])[: len(values)]
-        valid = ~np.isnan(values).any(axis=0) & (weights > 0).all(axis=0)
-        if not valid.any():
-            return
-        values, weights = values[:, valid], weights[:, valid]
-        fact, group = np.divmod(units["fact_no"].to_numpy()[valid].astype(np.int64), size)
-        relation, place = clusters.relation[fact], clusters.place[fact]
-        owner, label = relation * size + group, np.zeros_like(fact)
-        if metric.by == "relation":
-            self.labels |= {name: number for number, name in enumerate(clusters.names)}
-            label = relation
-        elif metric.by:
-            known = units[metric.by].filter(pl.Series(valid)).to_list()
-            label = np.array([self.labels.setdefault(k, len(self.labels)) for k in known], np.int64)
-        for number in np.unique(relation).tolist():
-            rows = slice(*np.searchsorted(relation, (number, number + 1)))
-            v, w, key = values[:, rows], weights[:, rows], (owner * LABELS + label)[rows]
-            cell, index, count = np.unique(key, return_inverse=True, return_counts=True)
-            shape = 2, len(v), int(clusters.sizes[number]), len(cell)
-            flat = place[rows] * len(cell) + index
-            sums = np.stack([np.bincount(flat, x, shape[2] * shape[3]) for x in (*v, *w)])
-            sums = sums.reshape(shape)
-            _, first, column = np.unique(cell // LABELS, return_index=True, return_inverse=True)
-            facts = np.bincount(np.unique(column[index] << 32 | fact[rows]) >> 32)[column]
-            sizes = (np.add.reduceat(sums[1, 0], first, axis=1) > 0).sum(axis=0)[column]
-            total, squares = np.bincount(index, w[0]), np.bincount(index, w[0] ** 2)
-            # equal weights, and a cluster for each fact
-            alone = (squares * count - total**2 <= FLAT * total**2) & (count == sizes)
-            odd, beyond = ~np.isin((v / w).round(12), (0, 1)), (v < 0) | (v > w + FLAT)
-            binary, share = (
-                np.stack([np.bincount(index, x, len(cell)) == 0 for x in flags], axis=-1)
-                for flags in (odd, beyond)
-            )
-            if fine:
-                ratios = _closed_form(sums)
-            else:
-                ratios, self.sums[number] = np.empty((len(cell), len(v), 0)), sums
-            flags = binary & alone[:, None], share
-            part = Cells(cell // LABELS, cell % LABELS, total, facts, sizes, *flags, ratios)
-            self.parts.append(part)
-
-
-def _closed_form(sums: Floats) -> Floats:
-    """Ratios of a relation with their variance between clusters, of their difference too."""
-    num, den = sums
-    total = den.sum(axis=1)
-    value, n = num.sum(axis=1) / total, (den[0] > 0).sum(axis=0)
-    errors = (num - value[:, None] * den) / total[:, None]
-    if len(num) > 1:
-        value = np.vstack([value, value[:1] - value[1:]])
-        errors = np.concatenate([errors, errors[:1] - errors[1:]])
-    variance = (errors**2).sum(axis=1) * n / np.maximum(n - 1, 1)
-    return np.stack([value, variance], axis=-1).swapaxes(0, 1)
 
 
 def _linear(sums: Floats) -> tuple[Floats, Floats]:
@@ -250,10 +186,11 @@ def _linear(sums: Floats) -> tuple[Floats, Floats]:
     return residual[0] - residual[1] + (ratio[0] - ratio[1]) * weight, weight
 
 
-def _resample(samples: Sequence[Sample], names: Sequence[str], seed: int) -> None:
+def _resample(passes: Iterable["Pass"], clusters: Clusters, seed: int) -> None:
     """Ratios under resampling of the clusters; all metrics of a relation share its draws."""
+    samples = [sample for one in passes for sample in one.samples.values() if sample.sums]
     ratios: dict[Sample, list[Floats]] = {sample: [] for sample in samples}
-    for relation, name in enumerate(names):
+    for relation, name in enumerate(clusters.names):
         members = [sample for sample in samples if relation in sample.sums]
         if not members:
             continue
@@ -266,12 +203,12 @@ def _resample(samples: Sequence[Sample], names: Sequence[str], seed: int) -> Non
             num, den = rows[start:stop].reshape(*table.shape[1:], -1)
             start = stop
             # a draw without any denominator tells nothing
-            whole = num[..., :1] / den[..., :1]
-            ratio = np.where(den > 0, num / np.maximum(den, FLAT), whole)
-            ratios[sample].append(ratio.swapaxes(0, 1))
+            empty, whole = den <= 0, np.broadcast_to(num[..., :1] / den[..., :1], num.shape)
+            num[empty], den[empty] = whole[empty], 1.0
+            num /= den
+            ratios[sample].append(num.swapaxes(0, 1))
     for sample, parts in ratios.items():
-        if parts:
-            sample.cells = sample.cells._replace(ratios=np.concatenate(parts))
+        sample.cells = sample.cells._replace(ratios=np.concatenate(parts))
 
 
 def _average(values: Floats, weights: Floats, at: Ints, size: int) -> Floats:
@@ -295,9 +232,10 @@ def _explode(table: LazyFrame, keys: Keys) -> LazyFrame:
 class Pass:
     """Metrics in the groups of some columns."""
 
-    def __init__(self, results: "Results", seed: int, keys: Keys = (), fine: bool = False) -> None:
-        self.names: list[str] = pl.Series(results.facts.schema["relation"].categories).to_list()
-        self.seed, self.keys, self.fine = seed, keys, fine
+    def __init__(
+        self, results: "Results", clusters: Clusters, keys: Keys = (), fine: bool = False
+    ) -> None:
+        self.clusters, self.keys, self.fine = clusters, keys, fine
         self.groups = pl.DataFrame({"pool": [0]})
         if keys:
             values = _explode(results.table(), keys).select(keys).drop_nulls().unique()
@@ -339,6 +277,49 @@ class Pass:
         units = table.group_by("fact_no", *by).agg(**columns)
         return (units.drop_nulls(by) if by else units).sort("fact_no")
 
+    def sum(self, metric: Metric, units: pl.DataFrame) -> None:
+        """Add units of some relations. The second numerator may have a denominator of its own."""
+        sample, clusters = self.samples[metric.id], self.clusters
+        names = (f"{metric.id}/{part}" for part in ("num", "baseline", "den", "reference"))
+        num, baseline, den, reference = (
+            units[name].to_numpy() if name in units.columns else None for name in names
+        )
+        values = np.stack([num] if baseline is None else [num, baseline])
+        weights = np.stack([den, den if reference is None else reference])[: len(values)]
+        valid = ~np.isnan(values).any(axis=0) & (weights > 0).all(axis=0)
+        fact, group = np.divmod(units["fact_no"].to_numpy()[valid].astype(np.int64), self.size)
+        relation, label = clusters.relation[fact], np.zeros_like(fact)
+        if metric.by == "relation":
+            sample.labels |= {name: number for number, name in enumerate(clusters.names)}
+            label = relation
+        elif metric.by:
+            known, codes = units[metric.by].filter(pl.Series(valid)).to_list(), sample.labels
+            label = np.array([codes.setdefault(value, len(codes)) for value in known], np.int64)
+        keys = (relation * self.size + group) * LABELS + label
+        for number in np.unique(relation).tolist():
+            rows = slice(*np.searchsorted(relation, (number, number + 1)))
+            v, w = values[:, valid][:, rows], weights[:, valid][:, rows]
+            cell, index, count = np.unique(keys[rows], return_inverse=True, return_counts=True)
+            shape = 2, len(v), int(clusters.sizes[number]), len(cell)
+            flat = clusters.place[fact[rows]] * len(cell) + index
+            sums = np.stack([np.bincount(flat, x, shape[2] * shape[3]) for x in (*v, *w)])
+            num, den = sums = sums.reshape(shape)
+            owner, label = np.divmod(cell, LABELS)
+            _, first, column = np.unique(owner, return_index=True, return_inverse=True)
+            facts = np.bincount(np.unique(column[index] << 32 | fact[rows]) >> 32)[column]
+            sizes = (np.add.reduceat(den[0], first, axis=1) > 0).sum(axis=0)[column]
+            odd = ~np.isin((v / w).round(12), (0, 1))
+            binary = np.stack([np.bincount(index, x, len(cell)) == 0 for x in odd], axis=-1)
+            binary &= (metric.den is None) & (count == sizes)[:, None]
+            ratios = np.empty((len(cell), len(v), 0))
+            if self.fine:
+                ends = [stats.cluster_t(*role) for role in zip(num, den, strict=True)]
+                ratios = np.array(ends).transpose(2, 0, 1)
+            else:
+                sample.sums[number] = sums
+            total = np.bincount(index, w[0])
+            sample.parts.append(Cells(owner, label, total, facts, sizes, binary, ratios))
+
     def draws(self, metric: Metric, codes: Ints, split: bool, over: Over, role: int = 0) -> Floats:
         """The estimate of each output and its draws; nan where it is not measured."""
         stat = metric.stat
@@ -352,29 +333,29 @@ class Pass:
         if not sample.parts:
             return np.full((len(codes), 1), np.nan)
         cells, labels = sample.cells, sorted(sample.labels)
-        output = cells.owner if split else cells.owner % self.size
-        at, ratios = np.searchsorted(codes, output), cells.ratios[:, role]
-        weight = cells.total if over == "facts" else np.ones(len(at))
+        at = np.searchsorted(codes, cells.owner if split else cells.owner % self.size)
+        weights = cells.total if over == "facts" else np.ones(len(at))
+        ratios = cells.ratios[:, role]
         if stat is None:
-            return _average(ratios, weight, at, len(codes))
+            return _average(ratios, weights, at, len(codes))
+        if metric.within and not split:
+            owners, first = np.unique(cells.owner, return_index=True)
+            draws = self.draws(metric, owners, True, over, role)
+            known = ~np.isnan(draws[:, 0])
+            weights = (cells.facts if over == "facts" else np.ones(len(at)))[first][known]
+            return _average(draws[known], weights, at[first][known], len(codes))
         rank = np.argsort([sample.labels[label] for label in labels])
-        owners, first, inner = np.unique(cells.owner, return_index=True, return_inverse=True)
-        rows, size = (inner, len(owners)) if metric.within else (at, len(codes))
-        cell = rows * len(labels) + rank[cells.label]
-        means = _average(ratios, weight, cell, size * len(labels))
-        draws = np.full((size, ratios.shape[1]), np.nan)
-        for row, values in enumerate(means.reshape(size, len(labels), -1)):
-            known = ~np.isnan(values[:, 0])
-            if known.any():
-                draws[row] = stat(values[known].T, [labels[i] for i in np.flatnonzero(known)])
-        if not metric.within:
-            return draws
-        known = ~np.isnan(draws[:, 0])
-        weight = (cells.facts if over == "facts" else np.ones(len(at)))[first][known]
-        return _average(draws[known], weight, at[first][known], len(codes))
+        place = at * len(labels) + rank[cells.label]
+        means = _average(ratios, weights, place, len(codes) * len(labels))
+        draws = np.full((len(codes), ratios.shape[1]), np.nan)
+        for row, values in zip(draws, means.reshape(len(codes), len(labels), -1), strict=True):
+            known = np.flatnonzero(~np.isnan(values[:, 0]))
+            if len(known):
+                row[:] = stat(values[known].T, [labels[i] for i in known])
+        return draws
 
     def lines(
-        self, metric: Metric, split: bool, ways: Sequence[Over], paired: bool
+        self, metric: Metric, split: bool, ways: Sequence[Over], seed: int, paired: bool
     ) -> Iterator[tuple[Over, str, Ints, Floats]]:
         """Of value, baseline and difference: the outputs, and [outputs, 6] of their value, low,
         high, p, n and number of clusters. An output is a group, in each relation if `split`."""
@@ -390,32 +371,27 @@ class Pass:
             """Sums over the relations of each output."""
             return np.bincount(at[first], values, len(codes))
 
-        def every(flags: Bools) -> Bools:
-            return np.bincount(at, ~flags, len(codes)) == 0
-
-        sizes = cells.clusters[first]
-        relations, n, clusters = add(np.ones(len(first))), add(cells.facts[first]), add(sizes)
-        facts, nothing = n, np.full(len(codes), np.nan)
+        sizes, nothing = cells.clusters[first], np.full(len(codes), np.nan)
+        relations, facts, clusters = add(np.ones(len(first))), add(cells.facts[first]), add(sizes)
+        n = facts
         if metric.counts == "prompts":
             n = add(np.maximum.reduceat(cells.total, first)).round()
         elif metric.counts == "groups":
             n = np.bincount(np.unique(at * LABELS + cells.label) // LABELS)
-        # best and worst of shares are shares, other statistics are not
-        share = not stat or (metric.unit == "percent" and not metric.pooled and stat != spread)
+        binary = np.stack([np.bincount(at, ~x, len(codes)) == 0 for x in cells.binary.T])
+        # other shares than means and extremes of shares have no interval if nothing varies
+        share = metric.unit == "percent" and not metric.pooled and stat != spread
+        share = metric.unit in ("percent", "number") if stat is None else share
         compared = paired or metric.baseline is not None or metric.chance is not None
         for way in ways:
             weights = cells.total if way == "facts" else np.ones(len(at))
-            weight, gap = weights[first], nothing
+            weight, gap = weights[first], np.zeros(1)
             trials = add(weight) ** 2 / add(weight**2 / sizes)
-            for role in range(3 if self.fine and compared else 1 + compared):
+            for role in range(1 + compared):
                 draws = self.draws(metric, codes, split, way, role)
-                value, moved = draws[:, 0], draws[:, 1:]
+                value, moved, gap = draws[:, 0], draws[:, 1:], draws - gap
                 if self.fine:
-                    variance = add(weight**2 * cells.ratios[first, role, 1]) / add(weight) ** 2
-                    free = clusters - relations
-                    reach = stats.student_reach(free) * np.sqrt(
-                        np.where(free > 0, variance, np.nan)
-                    )
+                    reach = np.sqrt(add((weight * cells.ratios[first, role, 1]) ** 2)) / add(weight)
                     low, high = value - reach, value + reach
                 else:
                     if metric.centered:
@@ -423,44 +399,48 @@ class Pass:
                     low, high = np.quantile(moved, (LEVEL / 2, 1 - LEVEL / 2), axis=1)
                 flat = ~(high - low > FLAT)
                 low[flat] = high[flat] = np.nan
-                if role < 2:
-                    # where nothing varies, other facts still may differ
-                    alone = every(cells.binary[:, role]) & (relations == 1) & (not stat)
-                    some = alone | (flat & every(cells.share[:, role]) & share)
-                    size = np.where(alone, facts, trials)[some]
-                    low[some], high[some] = stats.wilson(value[some] * size, size)
+                # where nothing varies, other facts still may differ
+                alone = binary[role] & (relations == 1) & (stat is None)
+                some = alone | (flat & share & (value >= 0) & (value <= 1))
+                size = np.where(alone, facts, trials)[some]
+                low[some], high[some] = stats.wilson(value[some] * size, size)
                 if role == 1 and metric.chance is not None:
                     low, high = nothing, nothing
-                ends = _limit(metric, value, low, high, signed=role == 2)
-                yield way, OF[role], codes, np.stack([value, *ends, nothing, n, clusters], axis=-1)
-                gap = draws - gap if role else draws
+                numbers = value, low, high, nothing, n, clusters
+                yield way, OF[role], codes, np.stack(numbers, axis=-1)
             if self.fine or not compared:
                 continue
-            tests = np.full((len(codes), 3), np.nan)
+            tests, value = np.full((len(codes), 3), np.nan), -gap[:, 0]
             if stat:
                 for test, some in zip(tests, -gap, strict=True):
                     reach, p = stats.max_t(some[:, None])
                     test[:] = some[0] - reach[0], some[0] + reach[0], p[0]
             else:
+                exact = binary[0] & (binary[1] | (metric.chance is not None))
                 shares = weights / np.bincount(at, weights)[at]
-                self.test(metric, at, shares, np.stack([clusters, trials], axis=-1), tests, split)
-            low, high, p = tests.T
-            ends = _limit(metric, -gap[:, 0], low, high, signed=True)
-            yield way, OF[2], codes, np.stack([-gap[:, 0], *ends, p, n, clusters], axis=-1)
+                sizes_of = np.stack([clusters, trials, exact], axis=-1)
+                self.test(metric, at, shares, sizes_of, tests, split, seed)
+            yield way, OF[2], codes, np.column_stack([value, tests, n, clusters])
 
     def test(
-        self, metric: Metric, at: Ints, weights: Floats, sizes: Floats, tests: Floats, split: bool
+        self,
+        metric: Metric,
+        at: Ints,
+        weights: Floats,
+        sizes: Floats,
+        tests: Floats,
+        split: bool,
+        seed: int,
     ) -> None:
         """Fill in low, high and p of paired differences, by sign flips of the clusters.
 
-        sizes [outputs, 2]: clusters and independent trials. If few 0/1 outcomes differ, the
-        inverted test is too narrow: with 20 facts of which about one differs its interval covers 57
-        times in 100. So the interval also spans Newcombe's, cut at 0 where the test says so: p
-        alone decides.
+        sizes [outputs, 3]: clusters, independent trials, whether these are 0 or 1. If few 0/1
+        outcomes differ, the inverted test is too narrow: with 20 facts of which about one differs
+        its interval covers 57 times in 100. So the interval also spans Newcombe's, cut at 0 where
+        the test says so: p alone decides.
         """
         sample = self.samples[metric.id]
-        relations, binary = sample.cells.owner // self.size, sample.cells.binary
-        exact = binary.all(axis=1) if metric.chance is None else binary[:, 0]
+        relations = sample.cells.owner // self.size
         for batch in [[number] for number in sample.sums] if split else [list(sample.sums)]:
             outputs = np.unique(at[np.isin(relations, batch)])
             flipped, sums = np.zeros((2, len(outputs), FLIPS)), np.zeros((4, len(outputs)))
@@ -468,17 +448,17 @@ class Pass:
                 here = np.flatnonzero(relations == number)
                 to = np.searchsorted(outputs, at[here])
                 d, m = (x * weights[here] for x in _linear(sample.sums[number]))
-                rng = stats.generator(self.seed, f"p:{self.names[number]}")
+                rng = stats.generator(seed, f"p:{self.clusters.names[number]}")
                 halves = stats.flipped_sums(np.hstack([d, m]), rng, FLIPS)
                 flipped[:, to] += halves.T.reshape(2, len(to), -1)
                 sums[:, to] += np.stack([d, m, d**2, np.maximum(d, 0)]).sum(axis=1)
             for k, output in enumerate(outputs.tolist()):
-                size, trials = sizes[output]
+                size, trials, exact = sizes[output].tolist()
                 value, _, squares, won = sums[:, k].tolist()
                 if size < FEWEST:
                     continue
                 low, high, p = stats.invert(flipped[:, k], sums[:2, k], squares, int(size))
-                if metric.unit == "percent" and (exact[at == output].all() or high - low <= FLAT):
+                if metric.unit == "percent" and (exact or high - low <= FLAT):
                     ends = stats.newcombe(won, won - value, trials)
                     if metric.chance is not None:
                         successes = (value + metric.chance) * trials
@@ -491,17 +471,6 @@ class Pass:
                 else:
                     high = min(high, 0.0)
                 tests[output] = low, high, p
-
-
-def _limit(
-    metric: Metric, value: Floats, low: Floats, high: Floats, signed: bool
-) -> tuple[Floats, Floats]:
-    """Ends that hold the value and are possible; nan where there is none."""
-    if metric.unit in ("percent", "points"):
-        least = -1.0 if signed or metric.unit == "points" else 0.0
-        low, high = np.clip(low, least, 1.0), np.clip(high, least, 1.0)
-    low, high = np.minimum(low, value), np.maximum(high, value)
-    return np.where(np.isfinite(low), low, np.nan), np.where(np.isfinite(high), high, np.nan)
 
 
 def _units(
@@ -528,49 +497,53 @@ def _units(
             yield one, metrics, frame
 
 
-def _collect(results: "Results", passes: Sequence[Pass]) -> None:
-    clusters = Clusters(results.facts, results.rows)
+def _collect(results: "Results", passes: Sequence[Pass], seed: int) -> None:
     for one, metrics, frame in _units(results, passes):
         for metric in metrics:
-            one.samples[metric.id].add(metric, frame, clusters, one.size, one.fine)
-    samples = [sample for one in passes if not one.fine for sample in one.samples.values()]
-    _resample(samples, clusters.names, passes[0].seed)
+            one.sum(metric, frame)
+    _resample(passes, passes[0].clusters, seed)
 
 
 def _lines(
-    one: Pass, metric: Metric, by: Keys, over: Sequence[Over], paired: bool = False
+    one: Pass, metric: Metric, by: Keys, over: Sequence[Over], seed: int, paired: bool = False
 ) -> Iterator[Line]:
     """Rows of ESTIMATES. Within a relation one number has both names of `over`."""
-    apart, measured = "relation" in by, False
+    apart, measured, names = "relation" in by, False, one.clusters.names
     split, groups = apart and "relation" not in one.keys, one.groups.drop("pool").rows()
-    for way, of, codes, numbers in one.lines(metric, split, over[:1] if apart else over, paired):
-        for code, (value, low, high, p, n, size) in zip(
-            codes.tolist(), numbers.tolist(), strict=True
-        ):
+    lines = one.lines(metric, split, over[:1] if apart else over, seed, paired)
+    for way, of, codes, numbers in lines:
+        if metric.unit in ("percent", "points"):
+            least = 0.0 if metric.unit == "percent" and of != "difference" else -1.0
+            numbers[:, 1:3] = np.clip(numbers[:, 1:3], least, 1.0)
+        for code, (value, low, high, *more) in zip(codes.tolist(), numbers.tolist(), strict=True):
             if np.isnan(value):
                 continue
             named = dict(zip(one.keys, groups[code % one.size], strict=True))
-            named |= {"relation": one.names[code // one.size]} if split else {}
+            named |= {"relation": names[code // one.size]} if split else {}
             group, measured = [str(named[name]) for name in by], True
+            ends = min(low, value), max(high, value)  # in this order nan stays nan
             for name in over if apart else [way]:
-                key = metric.id, of, name, None, None, list(by), group
-                yield *key, value, low, high, p, np.nan, n, size
+                yield metric.id, of, name, None, None, list(by), group, value, *ends, *more
     if not (measured or by):
         for way in over:
-            yield metric.id, "value", way, None, None, [], [], *[np.nan] * 5, 0, 0
+            yield metric.id, "value", way, None, None, [], [], *[np.nan] * 4, 0, 0
 
 
-def _frame(lines: Sequence[Line]) -> pl.DataFrame:
+def _frame(lines: Iterable[Line]) -> pl.DataFrame:
     """Estimates with p values corrected within their family: the groups of the same columns."""
-    families: dict[Line, list[int]] = {}
-    for place, (id, of, over, _, reference, by, _, _, _, _, p, *_) in enumerate(lines):
-        if not np.isnan(p):
-            families.setdefault((id, of, over, reference, *by), []).append(place)
-    adjusted = np.full(len(lines), np.nan)
-    for places in families.values():
-        adjusted[places] = stats.holm([lines[place][10] for place in places])
-    frame = pl.DataFrame(lines, schema=ESTIMATES, orient="row")
-    return frame.with_columns(p_adjusted=adjusted).with_columns(col(pl.Float64).fill_nan(None))
+    schema = {name: dtype for name, dtype in ESTIMATES.items() if name != "p_adjusted"}
+    frame = pl.DataFrame(list(lines), schema, orient="row")
+    finite = [pl.when(col(name).is_finite()).then(name) for name in ("low", "high", "p")]
+    frame = frame.with_columns(col("value").fill_nan(None), *finite)
+    family = "metric", "of", "over", "reference", col("group_by").list.join("/"), col("p").is_null()
+    adjusted = (
+        col("p")
+        .fill_null(1.0)
+        .map_batches(lambda p: pl.Series(stats.holm(p)), pl.Float64)
+        .over(family)
+    )
+    adjusted = pl.when(col("p").is_not_null()).then(adjusted)
+    return frame.with_columns(p_adjusted=adjusted).select(*ESTIMATES)
 
 
 def _keys(by: str | Keys) -> Keys:
@@ -593,7 +566,8 @@ def estimate(
     """
     metrics = list(metrics)
     plain = [metric for metric in metrics if isinstance(metric, Metric)]
-    passes = {((), False): Pass(results, seed)}
+    clusters = Clusters(results.facts, results.rows)
+    passes = {((), False): Pass(results, clusters)}
     requests = [((), passes[(), False], metric) for metric in plain]
     for group in groups:
         names, ids, fine = group if isinstance(group, Group) else Group(group)
@@ -610,14 +584,14 @@ def estimate(
             pooled = any(part.pooled for part in parts)
             keys = tuple(name for name in by if pooled or name != "relation")
             if (keys, fine) not in passes:
-                passes[keys, fine] = Pass(results, seed, keys, fine)
+                passes[keys, fine] = Pass(results, clusters, keys, fine)
             requests.append((by, passes[keys, fine], metric))
     for _, one, metric in requests:
         one.add(metric)
-    _collect(results, list(passes.values()))
+    _collect(results, list(passes.values()), seed)
     lines: list[Line] = []
     for by, one, metric in requests:
-        lines += _lines(one, metric, by, over)
+        lines += _lines(one, metric, by, over, seed)
     for special in metrics:
         if isinstance(special, Special):
             found = list(special.compute(results, seed))
@@ -625,13 +599,13 @@ def estimate(
             missing = [metric.id for metric in special.metrics if metric.id not in overall]
             found += [(id, [], [], np.nan, np.nan, np.nan, 0, 0) for id in missing]
             for id, columns, place, value, low, high, *sizes in found:
-                numbers = (value, low, high, np.nan, np.nan, *sizes)
+                numbers = (value, low, high, np.nan, *sizes)
                 lines += [(id, "value", way, None, None, columns, place, *numbers) for way in over]
     split = any("relation" in by for by, _, _ in requests)
     for axis, reference, ids in contrasts:
         chosen = [metric for metric in plain if not ids or metric.id in ids]
         chosen = [metric for metric in chosen if axis not in {m.by for m in metric.plain()}]
-        one = Pass(results, seed, (axis,))
+        one = Pass(results, clusters, (axis,))
         tables, values = _tables(results, one, chosen), one.groups[axis].to_list()
         if reference in ("first", "last") and reference not in values:
             reference = values[0 if reference == "first" else -1]
@@ -676,7 +650,7 @@ def _differences(
     split: bool,
 ) -> Iterator[Line]:
     """Paired differences between two sets of rows, on the facts that both measure."""
-    one, clusters = Pass(results, seed), Clusters(results.facts, results.rows)
+    one = Pass(results, Clusters(results.facts, results.rows))
     for metric in metrics:
         one.add(metric)
     for metric in chain.from_iterable(one.queries.values()):
@@ -686,10 +660,10 @@ def _differences(
         }
         on = [name for name in first[metric.id].columns if name not in names]
         both = first[metric.id].join(reference[metric.id].rename(names), on=on).sort("fact_no")
-        one.samples[metric.id].add(metric, both, clusters, 1)
-    _resample(list(one.samples.values()), clusters.names, seed)
+        one.sum(metric, both)
+    _resample([one], one.clusters, seed)
     for metric, by in product(metrics, [(), ("relation",)] if split else [()]):
-        lines = _lines(one, replace(metric, chance=None), by, over, paired=True)
+        lines = _lines(one, replace(metric, chance=None), by, over, seed, paired=True)
         yield from (line for line in lines if line[1] == "difference")
 
 
@@ -708,16 +682,16 @@ def contrast(
     made; p_adjusted is corrected for them (Bonferroni).
     """
     plain = [metric for metric in metrics if isinstance(metric, Metric)]
-    tables = (_tables(results, Pass(results, seed), plain) for results in (first, reference))
-    frame = _frame(list(_differences(first, plain, *tables, over, seed, split=True)))
+    tables = (_tables(r, Pass(r, Clusters(r.facts, r.rows)), plain) for r in (first, reference))
+    frame = _frame(_differences(first, plain, *tables, over, seed, split=True))
     return frame.with_columns((col("p_adjusted") * looks).clip(0.0, 1.0))
 
 
 def draws(results: "Results", metric: Metric, over: Over = "relations", seed: int = 0) -> Floats:
     """An estimate and its bootstrap draws, [1 + draws]; nan if it is not measured."""
-    one = Pass(results, seed)
+    one = Pass(results, Clusters(results.facts, results.rows))
     one.add(metric)
-    _collect(results, [one])
+    _collect(results, [one], seed)
     return one.draws(metric, np.zeros(1, np.int64), False, over)[0]
 
 
