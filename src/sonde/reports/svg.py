@@ -142,8 +142,8 @@ class Axis(NamedTuple):
         """From 0, or below where values are, to a round number that no value exceeds."""
         known = [v for v in values if v is not None and math.isfinite(v)]
         low, high = min(0.0, *known, 0.0), max(0.0, *known, 0.0)
-        if high - low <= 0:
-            high = 1.0
+        low = low if -low > 0.02 * high else 0.0  # the edge of a bin around 0
+        high = high if high > low else 1.0
         power = 10 ** math.floor(math.log10((high - low) / most))
         step = next(
             s * power for s in (1, 2, 5, 10, 20) if s * power * most >= (high - low) * 0.999
@@ -288,7 +288,7 @@ def lines(item: Exhibit, width: float) -> Drawing:
     )
     if named:
         axis = axis._replace(ticks=[-0.5, len(places) - 0.5])
-    elif min(xs) > 0:  # room for the data, not for 0
+    elif min(xs) > 0 and axis.unit == "count":  # room for the data, not for 0
         axis = axis._replace(ticks=[min(xs), *(t for t in axis.ticks if t > min(xs))])
     values = [v for name in ("y", "low", "high") if name in frame.columns for v in frame[name]]
     up = Axis.over(values, bottom, top, item.units.get("y", "number"))

@@ -1,6 +1,5 @@
 """What the sections of a report look up: estimates by metric and group, names, what is excluded."""
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -34,10 +33,9 @@ class View:
         self.estimates, self.run, self.counts = estimates, run, results.counts()
         lists = ([m] if isinstance(m, Metric) else m.metrics for m in results.probe.metrics)
         metrics = list(chain.from_iterable(lists))
-        labels = Counter(metric.label for metric in metrics)
+        first = {metric.label: metric for metric in reversed(metrics) if metric.label}
         self.metrics = {
-            m.id: m if m.label and labels[m.label] == 1 else replace(m, label=_label(m))
-            for m in metrics
+            m.id: m if first.get(m.label) is m else replace(m, label=_label(m)) for m in metrics
         }
         relations = self.facts.select(col("relation").cast(pl.String), "label").unique(
             maintain_order=True
@@ -117,7 +115,7 @@ def stored_answers(run: "Run | None") -> Iterator[Answers]:
 
 
 def _label(metric: Metric) -> str:
-    """A label for a metric that has none, or one that is used twice."""
+    """A label for a metric that has none, or one that another has."""
     id = metric.id.replace("_", " ")
     return f"{metric.label} ({id})" if metric.label else id
 
