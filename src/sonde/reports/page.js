@@ -60,7 +60,7 @@
   }
   function depth(i) {
     if (!prompts[i]) {
-      const other = make("td", "deep", "The prompts of this fact are not on the page: ", make("code", "", data.command.replace(/FACT$/, `'${ids[i]}'`)));
+      const other = make("td", "deep", "The prompts of this fact are not on the page: ", make("code", "", data.command.replace(/FACT$/, () => `'${ids[i].replaceAll("'", "'\\''")}'`)));
       other.colSpan = columns.length;
       return make("tr", "depth", other);
     }
