@@ -205,8 +205,7 @@ def _resample(passes: Iterable["Pass"], clusters: Clusters, seed: int) -> None:
             # a draw without any denominator tells nothing
             empty, whole = den <= 0, np.broadcast_to(num[..., :1] / den[..., :1], num.shape)
             num[empty], den[empty] = whole[empty], 1.0
-            num /= den
-            ratios[sample].append(num.swapaxes(0, 1))
+            ratios[sample].append((num / den).swapaxes(0, 1))
     for sample, parts in ratios.items():
         sample.cells = sample.cells._replace(ratios=np.concatenate(parts))
 
@@ -287,6 +286,7 @@ class Pass:
         values = np.stack([num] if baseline is None else [num, baseline])
         weights = np.stack([den, den if reference is None else reference])[: len(values)]
         valid = ~np.isnan(values).any(axis=0) & (weights > 0).all(axis=0)
+        values, weights = values[:, valid], weights[:, valid]
         fact, group = np.divmod(units["fact_no"].to_numpy()[valid].astype(np.int64), self.size)
         relation, label = clusters.relation[fact], np.zeros_like(fact)
         if metric.by == "relation":
@@ -298,7 +298,7 @@ class Pass:
         keys = (relation * self.size + group) * LABELS + label
         for number in np.unique(relation).tolist():
             rows = slice(*np.searchsorted(relation, (number, number + 1)))
-            v, w = values[:, valid][:, rows], weights[:, valid][:, rows]
+            v, w = values[:, rows], weights[:, rows]
             cell, index, count = np.unique(keys[rows], return_inverse=True, return_counts=True)
             shape = 2, len(v), int(clusters.sizes[number]), len(cell)
             flat = clusters.place[fact[rows]] * len(cell) + index
@@ -389,11 +389,12 @@ class Pass:
             trials = add(weight) ** 2 / add(weight**2 / sizes)
             for role in range(1 + compared):
                 draws = self.draws(metric, codes, split, way, role)
-                value, moved, gap = draws[:, 0], draws[:, 1:], draws - gap
+                value, moved = draws[:, 0], draws[:, 1:]
                 if self.fine:
                     reach = np.sqrt(add((weight * cells.ratios[first, role, 1]) ** 2)) / add(weight)
                     low, high = value - reach, value + reach
                 else:
+                    gap = draws - gap
                     if metric.centered:
                         moved = moved - moved.mean(axis=1, keepdims=True) + value[:, None]
                     low, high = np.quantile(moved, (LEVEL / 2, 1 - LEVEL / 2), axis=1)
