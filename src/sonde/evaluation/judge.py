@@ -7,6 +7,7 @@ average_precision and set_whole (null for others). Knows no metrics.
 """
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from polars import col
 from sonde.answers import Answers, Completions, MaskScores, OptionScores, Ragged, take
 from sonde.core.fingerprints import fingerprint
 from sonde.core.texts import folded
-from sonde.evaluation.tables import FACT
+from sonde.evaluation.tables import FACT, LEFT
 from sonde.prompts import FillMask, Ints, Names, PromptBatch, Score
 
 Floats = NDArray[np.float64]
@@ -27,7 +28,6 @@ Normalize = Literal["none", "tokens"]
 
 SENT = ("prefix", "suffix", "options_id", "spans", "example_spans")
 CELLS = 2**20  # compared at a time
-NEVER = np.iinfo(np.int64).max
 NOTHING = ("",)  # the option of a prompt none of whose options can be answered
 
 
@@ -39,7 +39,7 @@ def judge(answers: Answers, facts: pl.DataFrame, normalize: Normalize = "none") 
 
 
 def gold_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFrame:
-    """Every correct name of every fact: fact_no, object_no, name, usual (the first of an object)."""
+    """Every correct name of every fact: fact_no, object_no, name, usual (the object's first)."""
     names = facts.select("fact_no", name=objects).explode("name").drop_nulls("name")
     names = names.with_columns(
         object_no=pl.int_range(pl.len()).over("fact_no"), usual=col("name").list.first()
@@ -48,12 +48,16 @@ def gold_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFrame
     return names.unique(maintain_order=True)
 
 
-def logsumexp(values: pl.Expr) -> pl.Expr:
-    """The log of the sum of the exponentials of a group; null if it is empty."""
-    top = values.max()
-    # equal to the top: also -inf, of which a difference is NaN
-    rest = pl.when(values == top).then(0.0).otherwise(values - top)
-    return top + rest.exp().sum().log()
+def question_names(facts: pl.DataFrame) -> pl.DataFrame:
+    """The same of the objects of questions that have several, whichever fact has them."""
+    if "question_names" not in facts.columns:
+        return gold_names(facts.clear())
+    return gold_names(facts.drop_nulls("question_names"), "question_names")
+
+
+def compared(scores: OptionScores, normalize: Normalize) -> Floats:
+    """What options are compared by."""
+    return scores.sums() / (scores.counts() if normalize == "tokens" else 1)
 
 
 def numbered(answers: Answers, facts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -66,101 +70,87 @@ def numbered(answers: Answers, facts: pl.DataFrame) -> tuple[pl.DataFrame, pl.Da
 
 
 def judge_options(
-    answers: Answers,
-    facts: pl.DataFrame,
-    normalize: Normalize = "none",
-    all_correct: pl.DataFrame | None = None,
+    answers: Answers, facts: pl.DataFrame, normalize: Normalize = "none"
 ) -> pl.DataFrame:
     """The best option of each prompt, and the rank of the best correct one; ties count against it.
 
-    Args:
-        answers: to prompts with options.
-        facts: as `tables.FACTS`.
-        normalize: compare the sum of log-probabilities of an option, or their mean per token.
-        all_correct: fact_no and name of all that is correct for `ranked`; by default the names of
-            every object of the fact's question, whichever fact has it.
+    For `ranked`, every object of the fact's question is correct, whichever fact has it. Options
+    are compared by the sum of their log-probabilities, or by their mean per token.
     """
-    assert isinstance(answers.result, OptionScores)
     scores, (prompts, here) = answers.result, numbered(answers, facts)
-    values = scores.sums() / (scores.counts() if normalize == "tokens" else 1)
+    assert isinstance(scores, OptionScores)
+    values = compared(scores, normalize)
     counts = scores.logprobs.counts
-    shape = len(answers), int(counts.max(initial=1))
-    there = np.arange(shape[1]) < counts[:, None]
-    if there.all():
-        dense = values.reshape(shape)
-    else:
-        dense = np.full(shape, -np.inf)
-        dense[there] = values
+    n, width = len(answers), int(counts.max(initial=1))
+    there = np.arange(width) < counts[:, None]
+    dense = np.full((n, width), -np.inf)
+    dense[there] = values
     ids, index = np.unique(answers.batch.options_ids(), return_inverse=True)
     sets = [answers.batch.options[i] for i in ids.tolist()]
-    options = pl.DataFrame(
-        {"set": pl.Series(range(len(sets)), dtype=pl.Int64), "name": map(list, sets)}
-    )
-    options = options.explode("name").with_columns(place=pl.int_range(pl.len()).over("set"))
+    lists = pl.Series(map(list, sets), dtype=pl.List(pl.String))
+    options = pl.DataFrame({"set": np.arange(len(sets)), "name": lists}).explode("name")
+    options = options.with_columns(column=pl.int_range(pl.len()).over("set"))
     about = prompts.select("prompt", "fact_no", set=pl.Series(index).gather(prompts["prompt"]))
 
-    def places(names: pl.DataFrame) -> pl.DataFrame:
-        """Where each fact's names are among the options of its prompts."""
+    def find(names: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Ints, Ints], Bools]:
+        """Each fact's names among the options of its prompts: a row each, their place, a mask."""
         pairs = about.select("fact_no", "set").unique()  # a fact has many prompts
-        named = pairs.join(names, on="fact_no").join(options, on=("set", "name"))
-        return about.join(named, on=("fact_no", "set")).drop("set")
-
-    def among(names: pl.DataFrame) -> Bools:
-        """Which options of each prompt are one of its fact's names."""
-        chosen, named = np.zeros(shape, dtype=bool), places(names.select("fact_no", "name"))
-        chosen[named["prompt"].to_numpy(), named["place"].to_numpy()] = True
-        return chosen
+        pairs = pairs.join(names, on="fact_no").join(options, on=("set", "name"))
+        table = about.join(pairs, on=("fact_no", "set"))
+        places = table["prompt"].to_numpy(), table["column"].to_numpy()
+        mask = np.zeros(dense.shape, dtype=bool)
+        mask[places] = True
+        return table, places, mask
 
     top = dense.max(axis=1)
     best = (dense == top[:, None]) & there
-    first = best.argmax(axis=1)
-    total = _exp(dense, top[:, None], best).sum(axis=1)
+    total = _exp(dense, top[:, None]).sum(axis=1)
     gold = gold_names(here)
-    correct = among(gold)
+    correct = find(gold)[2]
     target = np.where(correct, dense, -np.inf).max(axis=1)
     # of the correct options alone, as exp of 2 million numbers takes as long as all the rest
-    row, place = np.nonzero(correct)
-    weights = _exp(dense[row, place], target[row], dense[row, place] == target[row])
-    with np.errstate(divide="ignore"):
-        gold_logprob = target - top + np.log(np.bincount(row, weights, shape[0]) / total)
-    known = _all_correct(here, gold) if all_correct is None else all_correct
-    known_correct = among(known)
-    wrong = ~known_correct & there
-    row, place = np.nonzero(known_correct)
-    ahead = _ahead(dense, wrong, row, dense[row, place])
-    n_wrong = wrong.sum(axis=1)
-    with np.errstate(invalid="ignore"):
-        in_order = np.bincount(row, n_wrong[row] - ahead, shape[0]) / (
-            n_wrong * known_correct.sum(axis=1)
-        )
+    row, column = np.nonzero(correct)
+    together = np.bincount(row, _exp(dense[row, column], target[row]), n)
+
+    def ahead(wrong: Bools, row: Ints, score: Floats) -> Ints:
+        """How many wrong options of a row have at least a score."""
+        step = max(1, CELLS // width)
+        parts = (slice(start, start + step) for start in range(0, len(row), step))
+        reached = [((dense[row[p]] >= score[p, None]) & wrong[row[p]]).sum(axis=1) for p in parts]
+        return np.concatenate([np.zeros(0, np.int64), *reached])
+
+    question = question_names(here)
+    every = [part.select("fact_no", "name") for part in (gold, question)]
+    if "also_correct" in here.columns:
+        further = here.select("fact_no", name="also_correct").explode("name")
+        every.append(further.drop_nulls("name"))
+    known = find(pl.concat(every))[2]
+    wrong, n_wrong = ~known & there, (~known & there).sum(axis=1)
+    row, column = np.nonzero(known)
+    below = n_wrong[row] - ahead(wrong, row, dense[row, column])
     hashes = pl.Series([int(fingerprint(names)[:8], 16) for names in sets], dtype=pl.UInt32)
     starts = np.cumsum([0, *map(len, sets)])
-    judged = pl.DataFrame({
-        "prompt": np.arange(shape[0], dtype=np.uint32),
-        "answer": options["name"].gather(starts[index] + first),
-        "tied": best.sum(axis=1) > 1,
-        "rank": 1 + ((dense >= target[:, None]) & ~correct & there).sum(axis=1),
-        "ranked": in_order,
-        "confidence": 1 / total,
-        "gold_logprob": gold_logprob,
-        "options_id": hashes.gather(index),
-    }, nan_to_null=True)  # fmt: skip
-    answerable = pl.Series(correct.any(axis=1))
-    blank = (pl.when(answerable).then(name).alias(name) for name in ("rank", "gold_logprob"))
-    judged = judged.with_columns(blank)
-    several = _several(here)
-    if len(several):
+    answerable = correct.any(axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        judged = pl.DataFrame({
+            "prompt": np.arange(n, dtype=np.uint32),
+            "answer": options["name"].gather(starts[index] + best.argmax(axis=1)),
+            "tied": best.sum(axis=1) > 1,
+            "rank": 1 + ((dense >= target[:, None]) & ~correct & there).sum(axis=1),
+            "ranked": np.bincount(row, below, n) / (n_wrong * known.sum(axis=1)),
+            "confidence": 1 / total,
+            "gold_logprob": target - top + np.log(together / total),
+            "options_id": hashes.gather(index),
+        }, nan_to_null=True)  # fmt: skip
+    if len(question):
         # an option that names two objects is the first of them
-        several = several.unique(("fact_no", "name"), keep="first", maintain_order=True)
-        named = places(several)
-        wrong = ~among(several) & there
-        row, place = named["prompt"].to_numpy(), named["place"].to_numpy()
-        score = dense[row, place]
-        things = named.with_columns(order=-score, ahead=_ahead(dense, wrong, row, score))
-        judged = judged.join(
-            _set_scores(things, here), on="prompt", how="left", maintain_order="left"
-        )
-    return _rows(prompts, judged, "score")
+        question = question.unique(("fact_no", "name"), keep="first", maintain_order=True)
+        things, (row, column), known = find(question)
+        score = dense[row, column]
+        things = things.with_columns(order=-score, ahead=ahead(~known & there, row, score))
+        judged = judged.join(_set_scores(things, here), on="prompt", **LEFT)
+    null = (pl.when(pl.Series(answerable)).then(n).alias(n) for n in ("rank", "gold_logprob"))
+    return _rows(prompts, judged.with_columns(null), "score")
 
 
 def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
@@ -168,133 +158,84 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
 
     Names of equal rank, value and folded spelling are one token, and so one answer.
     """
-    assert isinstance(answers.result, MaskScores)
     request, scores = answers.batch.request, answers.result
-    assert isinstance(request, FillMask)
+    assert isinstance(request, FillMask) and isinstance(scores, MaskScores)
     prompts, here = numbered(answers, facts)
     about = np.searchsorted(here["fact_no"].to_numpy(), prompts["fact_no"].to_numpy())
     targets = pl.DataFrame({"name": request.targets}, schema={"name": pl.String})
     targets = targets.with_row_index("target")
 
-    def tokens(names: pl.DataFrame) -> dict[str, Any]:
-        """Arrays with an entry for each name that can be answered, per prompt."""
+    def find(names: pl.DataFrame) -> pl.DataFrame:
+        """A row for each of its fact's names that can be answered, per prompt."""
         names = names.join(targets, on="name", maintain_order="left")
         spelling = pl.Series(map(folded, names["name"]), dtype=pl.String).rank("dense")
-        names = names.with_columns(spelling=spelling)
+        names = names.drop("name").with_columns(spelling=spelling)
         # only names of one spelling can be one token
-        several = names.select(pl.struct("fact_no", "spelling").is_duplicated())
+        alike = pl.struct("fact_no", "spelling").is_duplicated()
         ends = np.searchsorted(names["fact_no"].to_numpy(), here["fact_no"].to_numpy())
         lists = Ragged(np.append(ends, names.height), np.arange(names.height))
-        chosen = take(lists, about)
-        at, row = chosen.values, prompts["prompt"].to_numpy()[chosen.owners]
-        target = names["target"].to_numpy()[at]
-        ranks = scores.target_ranks[row, target]
-        can = ranks > 0
-        row, at, target = row[can], at[can], target[can]
-        columns = {name: names[name].to_numpy()[at] for name in ("object_no", "usual", "spelling")}
-        return columns | {
-            "prompt": row,
-            "rank": ranks[can].astype(np.int64),
-            "logprob": scores.target_logprobs[row, target].astype(np.float64),
-            "alike": several.to_series().to_numpy()[at],
-        }
+        chosen: Any = take(lists, about)
+        table: pl.DataFrame = names.with_columns(alike=alike)[chosen.values]
+        row, target = prompts["prompt"].to_numpy()[chosen.owners], table["target"].to_numpy()
+        logprobs = scores.target_logprobs[row, target].astype(np.float64)
+        return table.with_columns(
+            prompt=pl.Series(row),
+            rank=pl.Series(scores.target_ranks[row, target].astype(np.int64)),
+            logprob=pl.Series(logprobs),
+            probability=pl.Series(np.exp(logprobs)),
+        ).filter(col("rank") > 0)
 
-    gold, size = tokens(gold_names(here)), len(answers)
-    row, logprob = gold["prompt"], gold["logprob"]
-    rank = np.full(size, NEVER)
-    np.minimum.at(rank, row, gold["rank"])
-    best = np.full(size, -np.inf)
-    np.maximum.at(best, row, logprob)
-    weights = _exp(logprob, best[row], logprob == best[row]) * ~_repeated(gold, "prompt")
-    # whether added names of an object are more likely than its usual one, if that can be answered
-    group = np.cumsum(_changes(row, gold["object_no"])) - 1
-    usual = np.full(len(group), np.nan)
-    usual[group[gold["usual"]]] = logprob[gold["usual"]]
-    added = ~np.isnan(usual[group]) & ~gold["usual"] & ~_repeated(gold, "prompt", "object_no")
-    helped = np.bincount(row[added & (logprob > usual[group])], minlength=size)
+    def distinct(table: pl.DataFrame, *key: str) -> pl.DataFrame:
+        """Each token of a key once."""
+        if not table["alike"].any():
+            return table
+        names = (*key, "spelling", "rank", "logprob")
+        once = table.filter("alike").unique(names, keep="first", maintain_order=True)
+        return pl.concat([table.filter(~col("alike")), once])
+
+    names = find(gold_names(here))
+    # never below the largest, even if its exponential is 0
+    together = pl.max_horizontal(col("probability").sum().log(), col("logprob").max())
+    ranks = distinct(names, "prompt").group_by("prompt")
+    best_ranks = ranks.agg(col("rank").min(), gold_logprob=together.cast(pl.Float32))
+    # added names of an object against its usual one, if that can be answered
+    usual = names.filter("usual").select("prompt", "object_no", usual_logprob="logprob")
+    added = distinct(names, "prompt", "object_no").filter(~col("usual"))
+    helps = (col("logprob") > col("usual_logprob")).sum()
+    added = added.join(usual, on=("prompt", "object_no"))
+    added = added.group_by("prompt").agg(helped=helps, compared=pl.len())
     top, logprobs = scores.top, scores.top_logprobs.values
-    counts, start = top.counts, top.offsets[:-1]
-    first = pa.array(np.where(counts > 0, start, 0), mask=counts == 0)  # null: no allowed answer
+    some, start = top.counts > 0, top.offsets[:-1]
+    first = np.where(some, start, 0)
+    best = pa.array(first, mask=~some)  # null: no answer is allowed
     second = logprobs[np.minimum(start + 1, max(len(logprobs) - 1, 0))]
-    with np.errstate(divide="ignore"):
-        together = best + np.log(np.bincount(row, weights, size))
+    confidence = pl.Series(pa.array(logprobs).take(best)).cast(pl.Float64).exp()
     judged = pl.DataFrame({
-        "prompt": np.arange(size, dtype=np.uint32),
-        "answer": pl.Series(top.values.take(first).cast(pa.string())).fill_null(""),
-        "tied": (counts > 1) & (logprobs[np.where(counts > 0, start, 0)] == second),
-        "rank": rank,
-        "confidence": pl.Series(pa.array(logprobs).take(first)).cast(pl.Float64).exp(),
-        "gold_logprob": together,
-        "helped": helped,
-        "compared": np.bincount(row[added], minlength=size),
+        "prompt": np.arange(len(answers), dtype=np.uint32),
+        "answer": pl.Series(top.values.take(best).cast(pa.string())).fill_null(""),
+        "tied": (top.counts > 1) & (logprobs[first] == second),
+        "confidence": confidence.cast(pl.Float32),
     })  # fmt: skip
-    answerable = pl.Series(rank < NEVER)
-    judged = judged.with_columns(
-        pl.when(answerable).then("rank").alias("rank"),
-        pl.when(answerable).then("gold_logprob").cast(pl.Float32).alias("gold_logprob"),
-        col("confidence").cast(pl.Float32),
-    )
-    several = _several(here)
-    if len(several):
-        named = pl.DataFrame(tokens(several)).join(prompts.select("prompt", "fact_no"), on="prompt")
+    judged = judged.join(best_ranks, on="prompt", **LEFT).join(added, on="prompt", **LEFT)
+    judged = judged.with_columns(col("helped", "compared").fill_null(0))
+    question = question_names(here)
+    if len(question):
+        things = find(question)
         # wrong tokens of at least this probability: all of this rank, minus the correct ones
-        correct = named.unique(("prompt", "rank", "spelling")).sort("prompt", "rank")
-        until = correct.with_columns(until=col("rank").cum_count().over("prompt"))
-        until = until.group_by("prompt", "rank").agg(col("until").max())
-        things = named.join(until, on=("prompt", "rank"))
+        correct = things.unique(("prompt", "rank", "spelling")).group_by("prompt", "rank")
+        until = correct.agg(until=pl.len()).sort("prompt", "rank")
+        until = until.with_columns(col("until").cum_sum().over("prompt"))
+        things = things.join(until, on=("prompt", "rank"))
         things = things.with_columns(order="rank", ahead=col("rank") - col("until"))
-        scored = _set_scores(things, here)
-        judged = judged.join(scored, on="prompt", how="left", maintain_order="left")
+        judged = judged.join(_set_scores(things, here), on="prompt", **LEFT)
     return _rows(prompts, judged, "fill")
-
-
-def _changes(*columns: NDArray[Any]) -> Bools:
-    """Where an entry differs from the one before it; the first one does."""
-    changes = [np.append([True], column[1:] != column[:-1]) for column in columns]
-    return np.logical_or.reduce(changes)[: len(columns[0])]
-
-
-def _repeated(tokens: dict[str, Any], *keys: str) -> Bools:
-    """The entries that are the same token as an earlier one of the same keys."""
-    repeated, at = np.zeros(len(tokens["rank"]), dtype=bool), np.flatnonzero(tokens["alike"])
-    columns = [tokens[name][at] for name in ("logprob", "rank", "spelling", *keys)]
-    order = np.lexsort(columns)
-    same = ~_changes(*(column[order] for column in columns))
-    repeated[at[order[same]]] = True
-    return repeated
 
 
 def _rows(prompts: pl.DataFrame, judged: pl.DataFrame, answer_mode: str) -> pl.DataFrame:
     correct = col("rank").eq(1).fill_null(False)
     judged = judged.with_columns(correct=correct, answer_mode=pl.lit(answer_mode))
     rows = prompts.drop(*SENT, "fact_no", strict=False)
-    return rows.join(judged, on="prompt", how="left", maintain_order="left").drop("prompt")
-
-
-def _all_correct(facts: pl.DataFrame, gold: pl.DataFrame) -> pl.DataFrame:
-    parts = [gold, _several(facts)]
-    if "also_correct" in facts.columns:
-        further = facts.select("fact_no", name="also_correct").explode("name")
-        parts.append(further.drop_nulls("name"))
-    return pl.concat([part.select("fact_no", "name") for part in parts])
-
-
-def _several(facts: pl.DataFrame) -> pl.DataFrame:
-    """The names of the objects of questions that have several."""
-    if "question_names" not in facts.columns:
-        return gold_names(facts.clear())
-    return gold_names(facts.drop_nulls("question_names"), "question_names")
-
-
-def _ahead(values: Floats, wrong: Bools, rows: Ints, scores: Floats) -> Ints:
-    """The number of wrong options of a row that have at least a score."""
-    counts = np.zeros(len(rows), dtype=np.int64)
-    step = max(1, CELLS // values.shape[1])
-    for start in range(0, len(rows), step):
-        part = slice(start, start + step)
-        reached = (values[rows[part]] >= scores[part, None]) & wrong[rows[part]]
-        counts[part] = reached.sum(axis=1)
-    return counts
+    return rows.join(judged, on="prompt", **LEFT).drop("prompt")
 
 
 def _set_scores(things: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -304,11 +245,9 @@ def _set_scores(things: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     `ahead` counts wrong ones that are at least as likely: of equal ones, the wrong come first.
     """
     objects = facts.select("fact_no", objects=col("question_names").list.len())
-    best = things.sort("prompt", "order").unique(
-        ("prompt", "object_no"), keep="first", maintain_order=True
-    )
+    best = things.sort("prompt", "order").join(objects, on="fact_no", **LEFT)
+    best = best.unique(("prompt", "object_no"), keep="first", maintain_order=True)
     nth = pl.int_range(1, pl.len() + 1).over("prompt")
-    best = best.join(objects, on="fact_no", how="left", maintain_order="left")
     best = best.with_columns(nth=nth, position=col("ahead") + nth)
     n, hits, size = pl.len(), (col("position") <= pl.len()).sum(), col("objects").first()
     return best.group_by("prompt").agg(
@@ -327,9 +266,8 @@ def choose(answers: Answers, options: Sequence[Sequence[str]] | pl.Series) -> An
     Options that are no target, or no allowed token, are dropped; if none is left, the only one is
     empty. Targets must contain the options.
     """
-    assert isinstance(answers.result, MaskScores)
     request, scores = answers.batch.request, answers.result
-    assert isinstance(request, FillMask)
+    assert isinstance(request, FillMask) and isinstance(scores, MaskScores)
     target = {name: n for n, name in enumerate(request.targets)}
     allowed = scores.target_ranks > 0
     numbers: dict[Names, int] = {}
@@ -365,34 +303,28 @@ def judge_text(
         clean: what is compared of a text.
         abstains: whether a text states that the model does not know.
     """
-    assert isinstance(answers.result, Completions)
     result, (prompts, here) = answers.result, numbered(answers, facts)
-    texts = pl.DataFrame({
-        "prompt": np.arange(len(answers), dtype=np.uint32),
-        "text": pl.Series(result.text.cast(pa.string())),
-        "finished": result.finished,
-        "n_tokens": result.token_logprobs.counts,
-        "sequence_prob": np.exp(result.token_logprobs.sums()),
-    })  # fmt: skip
-    pairs = prompts.select("prompt", "fact_no").join(texts, on="prompt", maintain_order="left")
-    pairs = pairs.select("fact_no", "text").unique(maintain_order=True)
+    assert isinstance(result, Completions)
     flat = col("gold_names").list.eval(pl.element().explode()).list.unique(maintain_order=True)
-    names = here.select("fact_no", "language", names=flat)
-    lines = []
-    for fact, text, language, accepted in pairs.join(
-        names, on="fact_no", maintain_order="left"
-    ).iter_rows():
-        answer = clean(text)
-        correct = accepts(answer, accepted, language or "")
-        lines.append((fact, text, answer, correct, not correct and abstains(text)))
-    schema = {"fact_no": pl.UInt32, "text": pl.String, "answer": pl.String}
-    verdicts = pl.DataFrame(
-        lines, schema | {"correct": pl.Boolean, "abstained": pl.Boolean}, orient="row"
+    known = {fact: more for fact, *more in here.select("fact_no", flat, "language").iter_rows()}
+
+    @cache
+    def verdict(fact: int, text: str) -> tuple[str, bool, bool]:
+        answer, (names, language) = clean(text), known[fact]
+        correct = accepts(answer, names, language or "")
+        return answer, correct, not correct and abstains(text)
+
+    place, texts = prompts["prompt"].to_numpy(), result.text.cast(pa.string()).to_pylist()
+    pairs = zip(prompts["fact_no"], place.tolist(), strict=True)
+    schema = {"answer": pl.String, "correct": pl.Boolean, "abstained": pl.Boolean}
+    verdicts = pl.DataFrame([verdict(fact, texts[i]) for fact, i in pairs], schema, orient="row")
+    rows = prompts.drop("prompt", "fact_no", *SENT, strict=False).hstack(verdicts)
+    return rows.with_columns(
+        answer_mode=pl.lit("generate"),
+        finished=pl.Series(result.finished[place]),
+        n_tokens=pl.Series(result.token_logprobs.counts[place]),
+        sequence_prob=pl.Series(np.exp(result.token_logprobs.sums()[place])),
     )
-    rows = prompts.join(texts, on="prompt", maintain_order="left")
-    rows = rows.join(verdicts, on=("fact_no", "text"), how="left", maintain_order="left")
-    rows = rows.with_columns(answer_mode=pl.lit("generate"))
-    return rows.drop("prompt", "fact_no", "text", *SENT, strict=False)
 
 
 def top_answers(
@@ -412,9 +344,8 @@ def top_answers(
         owners = result.logprobs.owners
         sets = (chosen.batch.options[i] for i in chosen.batch.options_ids().tolist())
         names = pl.Series([name for names in sets for name in names], dtype=pl.String)
-        sums = result.sums() / (result.counts() if normalize == "tokens" else 1)
-        top = np.maximum.reduceat(sums, result.logprobs.offsets[:-1])[owners]
-        weights = _exp(sums, top, sums == top)
+        sums = compared(result, normalize)
+        weights = _exp(sums, np.maximum.reduceat(sums, result.logprobs.offsets[:-1])[owners])
         values = weights / np.bincount(owners, weights)[owners]
     table = pl.DataFrame(
         {"prompt": np.asarray(rows)[owners], "answer": names, "probability": values}
@@ -423,7 +354,7 @@ def top_answers(
     return table[order].group_by("prompt", maintain_order=True).head(k)
 
 
-def _exp(values: Floats, top: Floats, best: Bools) -> Floats:
+def _exp(values: Floats, top: Floats) -> Floats:
     """exp(values − top), 1 if they are equal, even if they are -inf."""
     with np.errstate(invalid="ignore"):
-        return np.exp(np.where(best, 0.0, values - top))
+        return np.exp(np.where(values == top, 0.0, values - top))
