@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from typing import ClassVar, get_args
 
 import numpy as np
@@ -139,7 +138,8 @@ class LkeBaselines(IcLke):
             return col("correct").filter(chosen).mean()
 
         metrics: list[m.Metric] = []
-        for context, source in product(self.context, (LISTED, *SOURCES)):
+        sources = {"examples": (LISTED,), "generate": (LISTED, *SOURCES)}
+        for context, source in ((c, s) for c in self.context for s in sources.get(c, SOURCES)):
             name, compared = f"{context}.{source}", {}
             if name != BASE:
                 # generated answers with templates are compared with generated ones after examples
