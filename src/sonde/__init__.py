@@ -68,9 +68,6 @@ if TYPE_CHECKING:
     from sonde.runs.run import Run as Run
     from sonde.runs.run import open_run as open_run
     from sonde.runs.run import run as run
-    from sonde.runs.sweep import Sweep as Sweep
-    from sonde.runs.sweep import open_sweep as open_sweep
-    from sonde.runs.sweep import sweep as sweep
 
 __version__ = "0.2.0"
 
@@ -103,7 +100,6 @@ _MODULES = {
     "sonde.reports.model": ("Report",),
     "sonde.runs.plan": ("Plan", "plan"),
     "sonde.runs.run": ("Run", "open_run", "run"),
-    "sonde.runs.sweep": ("Sweep", "open_sweep", "sweep"),
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names}
 

@@ -32,7 +32,7 @@ def dataset(
     relations: tuple[str, ...] = (),
     limit: int | None = None,
     seed: int = 0,
-    wording: str | Sequence[str] = (),
+    template: str | Sequence[str] = (),
     columns: Given | None = None,
     languages: tuple[str, ...] = (),
     drop_guessable: Guessable | None = None,
@@ -41,27 +41,27 @@ def dataset(
 ) -> Dataset:
     """Open a dataset: a bundled name, a folder, a table; `limit`: the most facts per relation.
 
-    `wording`, such as "The capital of [X] is [Y]." or lpaqa:FOLDER, or several of them, are
+    `template`, such as "The capital of [X] is [Y]." or lpaqa:FOLDER, or several of them, are
     templates that take the place of the dataset's own. `columns` of a table says which is what:
     {"subject": "Wine", "object": ["Region", "Grape"]}. `languages`, such as ("en", "fr"): only
     relations in these are asked. `drop_guessable` leaves out facts that can
     be guessed from names, judged for `names` by the masked model `guesser`, loaded on `device`.
     """
     selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
-    whole = whole_dataset(reference, wording, columns, drop_guessable, guesser, device)
+    whole = whole_dataset(reference, template, columns, drop_guessable, guesser, device)
     return whole.select(selection).in_languages(languages)
 
 
 def whole_dataset(
     reference: str | Path,
-    wording: str | Sequence[str] = (),
+    template: str | Sequence[str] = (),
     columns: Given | None = None,
     drop_guessable: Guessable | None = None,
     guesser: Model | str | None = None,
     device: str = "auto",
 ) -> Dataset:
     """A dataset as `dataset` opens it, with nothing selected."""
-    load = partial(catalog.load, str(reference), wording, columns)
+    load = partial(catalog.load, str(reference), template, columns)
     if not drop_guessable and not guesser:
         return load()
     from sonde.runs.guessing import open_unguessable

@@ -27,7 +27,6 @@ from sonde.core.components import settings_of
 from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Block, Prompt, Prompts, blocks_of
-from sonde.core.reports import Report
 from sonde.data.check import problems
 from sonde.evaluation.estimate import Metric, estimate_results
 from sonde.evaluation.tables import collect_results
@@ -50,13 +49,7 @@ def check_probe(probe: Probe, dataset: Dataset) -> None:
         suited: Any = probe.suited(can)
         blocks = list(blocks_of(suited.ask(dataset)))
         _check_asking(suited, dataset, blocks)
-        oracle = oracle_for(dataset)
-        if hasattr(suited, "judge"):
-            _check_results(suited, dataset, blocks, oracle)
-            continue
-        _check_oracle(suited, dataset, answer_all(oracle, blocks))
-        _check_order(suited, dataset, oracle, blocks)
-        _check_finite(suited.read(dataset, answer_all(majority(dataset), blocks)))
+        _check_results(suited, dataset, blocks, oracle_for(dataset))
 
 
 def check_model(model: Model, prompts: Sequence[Prompt]) -> None:
@@ -223,34 +216,3 @@ def _check_results(probe: Any, dataset: Dataset, blocks: list[Block], oracle: Mo
 
 def _estimates(probe: Any, dataset: Dataset, answers: list[Answers]) -> polars.DataFrame:
     return estimate_results(collect_results(probe, dataset, map(as_answers, answers)))
-
-
-def _check_oracle(probe: Any, dataset: Dataset, answered: list[Answers]) -> None:
-    report = probe.read(dataset, answered)
-    assert report.headlines, "the report has no headline"
-    first = report.headlines[0]
-    value = report.estimates[first.estimate].value
-    assert value == first.best, f"an oracle scores {value} on {first.label!r}, not {first.best:g}"
-
-
-def _check_order(probe: Any, dataset: Dataset, model: Model, blocks: list[Block]) -> None:
-    shuffled = [replace(block, frame=block.frame.reverse()) for block in blocks]
-    Random("order").shuffle(shuffled)
-    one, two = (probe.read(dataset, answer_all(model, asked)) for asked in (blocks, shuffled))
-    assert one == two, "reading depends on the order of the answers"
-
-
-def _check_finite(report: Report) -> None:
-    for name, estimate in report.estimates.items():
-        assert re.fullmatch(r"[\w.\-]+", name), f"estimate {name!r} has an odd name"
-        known = [m.id for m in report.metrics if f"{name}.".startswith(f"{m.id}.")]
-        assert known or not report.metrics, f"no metric of the report says what {name!r} is"
-        values = (estimate.low, estimate.value, estimate.high)
-        if estimate.value is None:
-            continue
-        numbers = [v for v in values if v is not None]
-        assert len(numbers) in (1, 3), f"{name} has half an interval"
-        assert all(isfinite(v) for v in numbers), f"{name} is not finite"
-        assert sorted(numbers) == numbers, f"{name} lies outside its interval: {numbers}"
-        assert estimate.n > 0, f"{name} averages nothing"
-    assert all(count >= 0 for count in report.counts.values()), "a negative count"

@@ -94,9 +94,9 @@ def test_an_option_that_may_be_given_once_is_rejected_the_second_time(
 
 def test_an_option_that_is_a_list_may_be_repeated(sonde: Sonde, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    settings = ("--set", "template=1", "--set", "answer=score", "--wording", "P37=[X] is [Y].")
+    settings = ("--set", "template=1", "--set", "answer=score", "--template", "P37=[X] is [Y].")
     words = ("run", "lama", "-m", "control:majority", "-d", data, "-o", out, *settings)
-    done = sonde(*words, "--wording", "P36=[X] has [Y].")
+    done = sonde(*words, "--template", "P36=[X] has [Y].")
     assert done.code == 0, done.err
     assert sonde("run", "lama", "--help", "--help").code == 0
 

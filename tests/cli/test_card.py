@@ -49,7 +49,7 @@ def test_metadata_is_written_beside_the_data_which_stays_sealed(
     assert sonde("data", "show", data).code == 0
 
 
-@pytest.mark.parametrize("more", [(), ("--wording", "[X] is by [Y].")], ids=["table", "wording"])
+@pytest.mark.parametrize("more", [(), ("--template", "[X] is by [Y].")], ids=["table", "wording"])
 def test_metadata_of_what_is_no_folder_is_refused_and_nothing_written(
     sonde: Sonde, data: Path, tmp_path: Path, more: tuple[str, ...]
 ) -> None:

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ("run", "lama", "-d", f"lama:{data}", "--no-html", "-m")
     for name in ("majority", "class-prior", "naive-bayes"):
         ran(*words, f"control:{name}", "-o", home / name)
-    ran(*words, "control:class-prior", "--wording", wording, "-o", home / "worded")
+    ran(*words, "control:class-prior", "--template", wording, "-o", home / "worded")
     return home
 
 

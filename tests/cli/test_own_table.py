@@ -32,7 +32,7 @@ def test_a_hundred_rows_become_a_report_in_one_command(
     wines: Path, tmp_path: Path, sonde: Sonde, caplog: pytest.LogCaptureFixture
 ) -> None:
     out = tmp_path / "run"
-    words = ("-m", "control:majority", "-d", wines, "--columns", COLUMNS, "--wording", WORDING)
+    words = ("-m", "control:majority", "-d", wines, "--columns", COLUMNS, "--template", WORDING)
     done = sonde("run", "lama", *words, "-o", out)
     assert done.code == 0, done.err
     assert "10.0% of facts (100 facts)" in done.out and (out / "report.html").is_file()
@@ -45,7 +45,7 @@ def test_a_hundred_rows_become_a_report_in_one_command(
 
 
 def test_a_changed_table_is_another_run(wines: Path, tmp_path: Path, sonde: Sonde) -> None:
-    words = ("-m", "control:majority", "-d", wines, "--columns", COLUMNS, "--wording", WORDING)
+    words = ("-m", "control:majority", "-d", wines, "--columns", COLUMNS, "--template", WORDING)
     assert sonde("run", "lama", *words, "-o", tmp_path / "run").code == 0
     wines.write_text(wines.read_text() + "Wine 100,Region 3,Grape 1\n")
     sonde("run", "lama", *words, "-o", tmp_path / "run").refused(5, "dataset")
@@ -64,7 +64,7 @@ def test_in_context_probes_need_no_sentence_and_no_split(
 def test_every_verb_that_takes_a_dataset_takes_a_table(
     wines: Path, tmp_path: Path, sonde: Sonde
 ) -> None:
-    table = (wines, "--columns", COLUMNS, "--wording", WORDING)
+    table = (wines, "--columns", COLUMNS, "--template", WORDING)
     asked = ("-m", "control:majority", "-d", *table)
     for words in (
         ("data", "show", *table, "--relation", "region"),

@@ -20,8 +20,7 @@ REFUSED = {
     ("run", "lama", "-m", "smollm3"): "no model scheme 'smollm3'",
     ("run", "lama", "-m", "smollm2", "--set", "tempalte=2"): "unknown setting 'tempalte'",
     ("run", "lamma", "-m", "smollm2"): "No such command 'lamma'",
-    ("sweep", "lamma", "-m", "smollm2", "--over", "k=1,2"): "no probe called 'lamma'",
-    ("sweep", "lama", "-m", "smollm2", "--over", "q=1,2"): "unknown setting 'q'",
+    ("run", "lama", "-m", "smollm2", "--vary", "q=1,2"): "unknown setting 'q'",
     ("doctor", "-m", "hf:./nope"): "./nope is not a folder",
 }
 
@@ -40,7 +39,7 @@ def test_the_list_of_verbs_imports_no_verb() -> None:
     assert not met("--help")[1] & (HEAVY | {"numpy"})
 
 
-@pytest.mark.parametrize("verb", ["run", "run lama", "plan", "sweep", "report", "compare"])
+@pytest.mark.parametrize("verb", ["run", "run lama", "plan", "show", "report", "compare"])
 def test_a_help_text_imports_nothing_heavy(verb: str) -> None:
     # the settings of a probe are those of its class
     heavy = HEAVY - {"polars", "pyarrow"} if verb in ("run lama", "plan") else HEAVY | {"numpy"}

@@ -111,7 +111,7 @@ def test_a_prompt_that_is_too_long_is_named_and_nothing_is_left(
     sonde: Sonde, address: str, folder: Path, data: Path
 ) -> None:
     long = "The capital of a country that is far away and that few have ever seen, "
-    wording = ("--wording", f"P36={long}{long}[X], is [Y].")
+    wording = ("--template", f"P36={long}{long}[X], is [Y].")
     words = ("-m", f"server:{address}", "--tokenizer", folder, "-d", data, "--relations", "P36")
     done = sonde("run", "lama", *words, *wording, "-o", "run")
     done.refused(4, "tokens and the model takes 64", "fact 'P36:")
@@ -142,7 +142,7 @@ def test_a_server_that_cuts_prompts_in_silence_is_refused(
     done = run_with(sonde, Untold(answering), folder, data)
     done.refused(4, "does not say in usage.prompt_tokens how many tokens it read")
     assert not Path("run").exists()
-    wording = ("--relations", "P36", "--wording", f"P36={'Of all that is far away, ' * 3}[X], [Y].")
+    wording = ("--relations", "P36", "--template", f"P36={'Of all that is far away, ' * 3}[X], [Y].")
     done = run_with(sonde, Short(answering), folder, data, *wording)
     assert re.search(r"prompt has \d+ tokens where \d+ were sent: it was cut", done.refused(4))
     assert not Path("run").exists()

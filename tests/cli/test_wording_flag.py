@@ -1,4 +1,4 @@
-"""`--wording` may be given several times: what it names adds up."""
+"""`--template` may be given several times: what it names adds up."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def words(tmp_path: Path) -> tuple[str, list[str]]:
     """A dataset, and the flags that name two sources of templates for it."""
     data = f"lama:{sources.lama(tmp_path / 'lama')}"
     p, q = sources.pararel(tmp_path / "p"), sources.lpaqa(tmp_path / "q")
-    return data, ["--wording", f"pararel:{p}", "--wording", f"lpaqa:{q}"]
+    return data, ["--template", f"pararel:{p}", "--template", f"lpaqa:{q}"]
 
 
 def test_a_run_asks_in_the_templates_of_every_source(
@@ -63,8 +63,8 @@ def command_flags(command: Any) -> dict[str, Any]:
 
 
 def test_the_flag_is_repeatable_wherever_it_stands() -> None:
-    found = {words: f["--wording"] for words, f in commands(app)
-             if "--wording" in f}  # fmt: skip
+    found = {words: f["--template"] for words, f in commands(app)
+             if "--template" in f}  # fmt: skip
     verbs = {words[0] for words in found}
     assert verbs == {"run", "sweep", "plan", "optimise", "doctor", "data", "attribute"}
     assert all(flag.multiple for flag in found.values())

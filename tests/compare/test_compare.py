@@ -42,7 +42,7 @@ def prompted(
 ) -> sonde.Run:
     """A run on a table of a model that knows some of the towns."""
     mapping = dict(zip(("subject", "object"), columns, strict=True))
-    data = sonde.dataset(file, wording=template, columns=mapping, **selection)
+    data = sonde.dataset(file, template=template, columns=mapping, **selection)
     answers = {f"{columns[1]}:{town}": TOWNS[town] for town in correct}
     settings = {"answer": "score"} if probe == "lama" else {}
     return sonde.run(sonde.probe(probe, **settings), Scripted(answers=answers), data, out)
@@ -118,7 +118,7 @@ def many(out: Path, correct: int, of: int, name: str) -> sonde.Run:
     facts = {f"Town {i}": ("France", "Italy")[i % 2] for i in range(of)}
     file = out / f"towns-{of}.csv"
     write(file, facts)
-    data = sonde.dataset(file, wording=STATEMENT, columns={"subject": "town", "object": "country"})
+    data = sonde.dataset(file, template=STATEMENT, columns={"subject": "town", "object": "country"})
     answers = {
         f"country:Town {i}": ("France", "Italy")[(i + (i >= correct)) % 2] for i in range(of)
     }

@@ -10,7 +10,7 @@ from sonde.core.prompts import Fill, Generate, Key, Prompt, Sample, Score, Trace
 from sonde.data.catalog import bundled
 from sonde.models.controls import majority
 from sonde.models.scripted import Scripted
-from sonde.former import PROBES
+from sonde.probes import PROBES
 from sonde.testing import check_dataset, check_model, check_probe, oracle_for
 
 
@@ -24,7 +24,9 @@ def test_a_probe_passes_the_checks(name: str, small: Dataset) -> None:
     check_probe(sonde.probe(name), small)
 
 
-@pytest.mark.parametrize("settings", [{"uhn": "names"}, {"normalise": "tokens"}, {"template": 3}])
+@pytest.mark.parametrize(
+    "settings", [{"uhn": "names"}, {"normalize": "tokens"}, {"template_no": 3}]
+)
 def test_lama_passes_the_checks_with_other_settings(
     settings: dict[str, object], small: Dataset
 ) -> None:

@@ -185,7 +185,7 @@ def test_the_faults_of_all_sentences_are_told_at_once(tmp_path: Path) -> None:
     path = written(tmp_path, "subject,object\nPeru,Lima\n")
     words = written(tmp_path, "It is [Y].\n\n[X] is [Y].\n[X] it is.\n", "words.txt")
     said = refusal(path, [str(words), "[X] [X]"])
-    assert said.startswith("--wording has 4 faults:")
+    assert said.startswith("--template has 4 faults:")
     assert "words.txt, line 1" in said and "words.txt, line 4" in said
 
 
@@ -193,7 +193,7 @@ def test_a_sentence_for_no_relation_in_particular_is_refused(tmp_path: Path) -> 
     text = "subject,relation,object\nPeru,capital,Lima\nPeru,language,Spanish\n"
     said = refusal(written(tmp_path, text), SENTENCE)
     assert "for which of 2 relations (capital, language)" in said
-    assert f"--wording 'capital={SENTENCE}'" in said
+    assert f"--template 'capital={SENTENCE}'" in said
 
 
 def test_nothing_is_written_of_a_table_that_cannot_be_used(tmp_path: Path, sonde: Sonde) -> None:
@@ -209,10 +209,10 @@ def test_a_probe_that_needs_a_sentence_offers_one(tmp_path: Path, sonde: Sonde) 
     words = ("-m", "control:majority", "-d", path, "--columns", "subject=country,object=capital")
     for verb in ("run", "plan"):
         said = sonde(verb, "lama", *words, "-o", tmp_path / "out").refused(3)
-        assert '--wording "The capital of [X] is [Y]."' in said
+        assert '--template "The capital of [X] is [Y]."' in said
         assert "'The capital of Peru is' and look for 'Lima'" in said
     said = sonde("run", "monitor", *words).refused(3)
-    assert '--wording "What is the capital of [X]? [Y]."' in said
+    assert '--template "What is the capital of [X]? [Y]."' in said
     assert not (tmp_path / "out").exists()
 
 

@@ -157,7 +157,7 @@ def test_wordings_add_up_and_take_the_place_of_templates_together(
     assert list(both.facts("P1")) == list(load(f"lama:{folder}").facts("P1"))
     assert load(f"lama:{folder}", f"pararel:{p}+lpaqa:{q}").fingerprint == both.fingerprint
     assert load(f"lama:{folder}", f"pararel:{p}").fingerprint != both.fingerprint
-    assert sonde.dataset(f"lama:{folder}", wording=[f"pararel:{p}", f"lpaqa:{q}"]) is not None
+    assert sonde.dataset(f"lama:{folder}", template=[f"pararel:{p}", f"lpaqa:{q}"]) is not None
 
 
 def test_a_dataset_can_be_a_source_of_templates(folder: Path, tmp_path: Path) -> None:

@@ -270,7 +270,7 @@ def test_another_mark_between_objects_is_pointed_out(
 def test_python_takes_columns_and_sentences(tmp_path: Path) -> None:
     path = csv(tmp_path, "wine,region\nBarolo,Piedmont\n")
     columns = {"subject": "wine", "object": "region"}
-    dataset = sonde.dataset(path, columns=columns, wording="[X] comes from [Y].")
+    dataset = sonde.dataset(path, columns=columns, template="[X] comes from [Y].")
     assert [t.text for t in dataset.relations[0].templates] == ["[X] comes from [Y]."]
     assert dataset.name == "facts", "the sentences are its own"
 

@@ -41,10 +41,10 @@ def test_a_trained_prompt_is_asked_like_any_other(
     printed = capsys.readouterr().out
     assert "dev before" in printed and "P36" in printed and str(out) in printed.replace("\n", "")
     words = ["run", "lama", "-m", f"soft:{out}", "-d", str(world), "--no-html", "--device", "cpu"]
-    assert main([*words, "--wording", f"optimised:{out}", "-o", str(tmp_path / "run")]) == 0
+    assert main([*words, "--template", f"optimised:{out}", "-o", str(tmp_path / "run")]) == 0
     assert "P@1" in capsys.readouterr().out
     words[3] = f"hf:{folder('bert')}"
-    code = main([*words, "--wording", f"optimised:{out}", "-o", str(tmp_path / "plain")])
+    code = main([*words, "--template", f"optimised:{out}", "-o", str(tmp_path / "plain")])
     assert code == 4 and "vector of a soft prompt" in capsys.readouterr().err
 
 

@@ -210,7 +210,7 @@ def test_candidates_come_from_another_source(folder: Folders, tmp_path: Path, ca
     (lpaqa / "P36.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ["optimise", "lpaqa", "-m", f"hf:{folder('bert')}", "-d", str(world), "--device", "cpu"]
     out = ["-o", str(tmp_path / "out"), "--json"]
-    assert main([*words, *out, "--wording", f"lpaqa:{tmp_path / 'lpaqa'}"]) == 0
+    assert main([*words, *out, "--template", f"lpaqa:{tmp_path / 'lpaqa'}"]) == 0
     (row,) = json.loads(capsys.readouterr().out)["relations"]
     assert row["counts"]["templates"] == 4 and row["templates"][0]["source"] == "mined"
 

@@ -24,7 +24,7 @@ def model(tiny: Load) -> Model:
 def table(folder: Path, rows: dict[str, str]) -> sonde.Dataset:
     lines = ["subject,object", *(f"{subject},{name}" for subject, name in rows.items())]
     (folder / "capitals.csv").write_text("\n".join(lines) + "\n")
-    return sonde.dataset(folder / "capitals.csv", wording=TEMPLATE)
+    return sonde.dataset(folder / "capitals.csv", template=TEMPLATE)
 
 
 @pytest.mark.parametrize("probe", ["lama", "belief"])
@@ -53,7 +53,7 @@ def test_a_table_of_single_tokens_is_filled(
 def test_wrong_options_of_several_tokens_count_too(model: Model, tmp_path: Path) -> None:
     lines = ["subject,object,wrong", "France,Paris,New York|Oslo", "Norway,Oslo,Paris|Vienna"]
     (tmp_path / "options.csv").write_text("\n".join(lines) + "\n")
-    data = sonde.dataset(tmp_path / "options.csv", wording=TEMPLATE)
+    data = sonde.dataset(tmp_path / "options.csv", template=TEMPLATE)
     done = run(sonde.probe("lama"), model, data, tmp_path / "run")
     assert done.manifest.probe["settings"]["answer"] == "score"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset
 from sonde.evaluation.estimate import Metric
 from sonde.models.scripted import Scripted
-from sonde.probes import PROBES
 from sonde.probes.bear import Bear
 from sonde.probes.lama import Lama
 from sonde.probes.vary import Vary
@@ -24,12 +22,6 @@ from sonde.runs.run import Run
 from tests import tiny
 from tests.command import process
 from tests.worlds import dataset_of, fact, relation, world
-
-
-@pytest.fixture(autouse=True)
-def _new_probes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Goes with `sonde.registry`, as does SONDE_PROBES below."""
-    monkeypatch.setattr("sonde.runs.run.PROBES", PROBES)
 
 
 def capitals(limit: int | None = 4) -> Dataset:
@@ -135,7 +127,7 @@ def test_a_metric_that_names_a_missing_column_is_rejected(
 ) -> None:
     monkeypatch.setattr("sonde.runs.run.PROBES", _Only(Misspelled))
     run = sonde.run(Misspelled(), "control:majority", capitals(), tmp_path / "run")
-    with pytest.raises(UsageError, match="a metric names a missing column: .*confidense"):
+    with pytest.raises(UsageError, match=r"a metric names a missing column: .*confidense"):
         run.estimates()
 
 
@@ -191,8 +183,7 @@ ASKED = ("-m", "control:majority", "-d", "atlas", "--relations", "P30", "--limit
     ],
 )
 def test_what_cannot_be_varied_is_one_sentence(words: list[str], message: str) -> None:
-    environment = {**os.environ, "SONDE_PROBES": "new"}
-    done = process("run", "bear", *ASKED, *words, env=environment)
+    done = process("run", "bear", *ASKED, *words)
     assert message in " ".join(done.refused(2).split())
 
 

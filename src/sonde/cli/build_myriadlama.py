@@ -82,7 +82,7 @@ class MyriadOptions:
     base: str = argument("LAMA's folder, or any other dataset, to begin with.")
     out: Path = option(FOLDER, MISSING, "--out", "-o")
     templates: list[str] | None = option(
-        "Templates in the place of the base's own, as --wording takes them: a file of sentences, "
+        "Templates in the place of the base's own, as --template takes them: a file of sentences, "
         "SOURCE:FOLDER, or a dataset; repeatable.",
         None,
     )

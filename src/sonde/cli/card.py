@@ -79,11 +79,11 @@ def card(wanted: CardOptions) -> None:
 def _folder(wanted: CardOptions) -> Path:
     """The folder whose files are described; refuses what is none."""
     folder = folder_of(wanted.name)
-    if folder is None or wanted.source.wording:
+    if folder is None or wanted.source.template:
         raise UsageError(
             f"--croissant describes the files of a folder in sonde's own form, which {wanted.name} "
-            f"{'with a --wording ' * bool(wanted.source.wording)}is not; make one with: sonde data "
-            f"convert {wanted.name} -o FOLDER"
+            f"{'with a --template ' * bool(wanted.source.template)}is not; make one with: "
+            f"sonde data convert {wanted.name} -o FOLDER"
         )
     return folder
 

@@ -84,9 +84,9 @@ def compare(wanted: CompareOptions) -> None:
         html = wanted.out / "report.html"
     files = FileOptions(
         html=html, csv=wanted.csv, latex=wanted.latex, as_json=wanted.as_json,
-        all_tables=wanted.all_tables,
+        all_tables=wanted.all_tables, figures=wanted.figures,
     )  # fmt: skip
-    lines = [f"run: {run.path} ({name})" for name, run in runs.items()]
-    print_report(report, lines, files, wanted.figures)
+    folders = [f"run: {run.path} ({name})" for name, run in runs.items()]
+    print_report(report, folders, files)
     if wanted.fail_if_worse and worse:
         raise SystemExit(1)

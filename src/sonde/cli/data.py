@@ -293,7 +293,7 @@ class ConvertOptions:
 def convert(wanted: ConvertOptions) -> None:
     """Write any dataset, joined or not, as a folder in sonde's own form.
 
-    Example: sonde data convert facts.csv --wording "The capital of [X] is [Y]." -o ./capitals
+    Example: sonde data convert facts.csv --template "The capital of [X] is [Y]." -o ./capitals
 
     Example: sonde data convert lama:./LAMA+pararel:./pararel -o ./joined
     """

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sonde.cli.console import print_table, progress, resumable, say, waiting
 from sonde.cli.options import DEVICE, FOLDER, FORCE, JSON, argument, listed, matching, option, verb
-from sonde.cli.report import PictureOptions, show_report, write_html
+from sonde.cli.report import show_report, write_html
 from sonde.cli.verbs import group
 from sonde.core.errors import DataError, UsageError
 from sonde.core.reports import Report, Table
@@ -120,7 +120,7 @@ class ValidateOptions:
     timeline: bool = option("Also ask the checkpoints, with a few estimators.", False, "--timeline")
     device: str = option(DEVICE, "auto")
     html: Path | None = option("Where the HTML report goes; OUT/report.html if not named.", None)
-    pictures: PictureOptions
+    figures: Path | None = option("Write every figure as SVG into this folder.", None)
     as_json: bool = option(JSON, False, "--json")
 
 
@@ -142,7 +142,7 @@ def validate(wanted: ValidateOptions) -> None:
     with alone(wanted.out):
         write_html(report, made_of, page)
     lines = [f"folder: {wanted.out}", f"report: {page}"]
-    show_report(report, made_of, lines, pictures=wanted.pictures, as_json=wanted.as_json)
+    show_report(report, made_of, lines, figures=wanted.figures, as_json=wanted.as_json)
 
 
 def shipped_models(folder: Path = SHIPPED) -> list[Path]:

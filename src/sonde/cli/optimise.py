@@ -130,7 +130,7 @@ app = components(
     "Make templates out of training facts, to ask with.\n\n"
     "Example: sonde optimise optiprompt -m hf:FOLDER -d lama:FOLDER --relations P36 --limit 50 "
     "-o prompts/opti\n\n"
-    "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --wording optimised:prompts/opti "
+    "Then: sonde run lama -m soft:prompts/opti -d lama:FOLDER --template optimised:prompts/opti "
     "--relations P36 --limit 50",
     run_method,
     methods(),

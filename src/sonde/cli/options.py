@@ -175,8 +175,8 @@ def pairs(texts: list[str] | None) -> dict[str, str]:
 class SourceOptions:
     """How a dataset is read and worded."""
 
-    wording: list[str] | None = option(
-        'Templates in the place of the dataset\'s own: "The capital of [X] is [Y].", '
+    template: list[str] | None = option(
+        'Templates instead of the dataset\'s own: "The capital of [X] is [Y].", '
         "RELATION=SENTENCE, a file of sentences, SOURCE:FOLDER, or a dataset; repeatable.",
         None,
     )
@@ -190,7 +190,7 @@ class SourceOptions:
         """The dataset of a name."""
         from sonde.data import catalog
 
-        return catalog.load(name, self.wording or (), self.given())
+        return catalog.load(name, self.template or (), self.given())
 
     def given(self) -> dict[str, list[str]]:
         """The columns of each role."""

@@ -8,18 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.cli.console import output, print_json, say, waiting, writing
-from sonde.cli.former_report import NO_PICTURES
-from sonde.cli.former_report import PictureOptions as PictureOptions
-from sonde.cli.former_report import write_figures as write_figures
-from sonde.cli.former_report import write_html as write_html
 from sonde.cli.options import ALL_TABLES, JSON, PAGE, argument, option, pairs, verb
 from sonde.core.components import parse
-from sonde.core.errors import UsageError
 from sonde.core.files import whole
 
 if TYPE_CHECKING:
     from sonde.reports.model import Report
-    from sonde.runs.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +23,7 @@ class FileOptions:
     html: Path | None = option(PAGE, None)
     csv: Path | None = option("Write every table and figure as CSV into this folder.", None)
     latex: Path | None = option("Write every table and figure as LaTeX into this folder.", None)
+    figures: Path | None = option("Write every figure as SVG into this folder.", None)
     as_json: bool = option(JSON, False, "--json")
     markdown: bool = option("Print the report as Markdown.", False, "--markdown")
     all_tables: bool = option(ALL_TABLES, False, "--all-tables")
@@ -40,7 +35,6 @@ class ReportOptions:
 
     folder: Path = argument("The folder of a finished run.")
     files: FileOptions
-    pictures: PictureOptions
     settings: list[str] | None = option(
         "Analyze with another setting: KEY=VALUE; repeatable.", None, "--set"
     )
@@ -53,69 +47,18 @@ def report(wanted: ReportOptions) -> None:
     Example: sonde report runs/demo --json
     """
     from sonde.runs.run import open_run
-    from sonde.runs.sweep import is_sweep, open_sweep
 
-    changes, files = pairs(wanted.settings), wanted.files
-    if is_sweep(wanted.folder):
-        sweep = open_sweep(wanted.folder)
-        with waiting("reading the answers"):
-            read: Any = sweep.report(**parse(type(sweep.cells[0][1].probe()), changes))
-        made_of, source = sweep.provenance(), f"sweep: {sweep.path}"
-        files = replace(files, all_tables=True)
-    else:
-        run = open_run(wanted.folder)
-        probe = run.probe()
-        read = read_run(run, parse(type(getattr(probe, "probe", probe)), changes))
-        made_of, source = run.provenance(), f"run: {run.path}"
-    show_report(read, made_of, [source], files=files, pictures=wanted.pictures)
-
-
-def read_run(run: Run, analysis: Mapping[str, Any] | None = None) -> Any:
-    """The report of a run, analyzed with other settings if some are given."""
-    from sonde.reports.model import Report
-    from sonde.runs.controls import attach_controls
-
+    run = open_run(wanted.folder)
+    probe = run.probe()
+    settings = parse(type(getattr(probe, "probe", probe)), pairs(wanted.settings))
     with waiting("reading the answers"):
-        made: Any = run.report(**(analysis or {}))
-        return made if isinstance(made, Report) else attach_controls(run, made, analysis)
+        made = run.report(**settings)
+    print_report(made, [f"run: {run.path}"], wanted.files)
 
 
-def show_report(
-    report: Any,
-    provenance: Mapping[str, object],
-    lines: Sequence[str],
-    *,
-    html: Path | None = None,
-    pictures: PictureOptions = NO_PICTURES,
-    as_json: bool = False,
-    brief: bool = False,
-    files: FileOptions | None = None,
-) -> None:
-    """Show a report of either kind; only `print_report` stays."""
-    from sonde.cli import former_report
-    from sonde.reports.model import Report
-
-    files = files or FileOptions(html=html, as_json=as_json, all_tables=not brief)
-    if isinstance(report, Report):
-        return print_report(report, lines, files, pictures.figures)
-    if files.csv or files.latex or files.markdown:
-        raise UsageError("this report is only shown in the terminal, as HTML and as JSON")
-    return former_report.show_report(
-        report,
-        provenance,
-        lines,
-        html=files.html,
-        pictures=pictures,
-        as_json=files.as_json,
-        brief=not files.all_tables,
-    )
-
-
-def print_report(
-    report: Report, lines: Sequence[str], files: FileOptions, figures: Path | None = None
-) -> None:
+def print_report(report: Report, lines: Sequence[str], files: FileOptions) -> None:
     """Print a report and write its files; `lines` state at the end where it comes from."""
-    written = write_files(report, files, figures)
+    written = write_files(report, files)
     if files.as_json:
         print_json(report.to_json())
     elif files.markdown:
@@ -128,7 +71,7 @@ def print_report(
             say(line, soft_wrap=True)
 
 
-def write_files(report: Report, files: FileOptions, figures: Path | None = None) -> list[str]:
+def write_files(report: Report, files: FileOptions) -> list[str]:
     """Write what is wanted; a line for each file or folder."""
     written = []
     if files.html is not None:
@@ -137,9 +80,36 @@ def write_files(report: Report, files: FileOptions, figures: Path | None = None)
         with writing(files.html), whole(files.html) as file:
             file.write(page.encode())
         written.append(f"report: {files.html}")
-    folders = ((files.csv, report.to_csv), (files.latex, report.to_latex), (figures, report.to_svg))
+    folders = [(files.csv, report.to_csv), (files.latex, report.to_latex)]
+    folders.append((files.figures, report.to_svg))
     for folder, write in folders:
         if folder is not None:
             with writing(folder):
                 written += [f"file: {path}" for path in write(folder)]
     return written
+
+
+def show_report(
+    report: Any,
+    provenance: Mapping[str, object],
+    lines: Sequence[str],
+    *,
+    html: Path | None = None,
+    figures: Path | None = None,
+    as_json: bool = False,
+    brief: bool = False,
+) -> None:
+    """Show a report of a card, a lab or an attribution; goes with `reports.legacy`."""
+    files = FileOptions(html=html, figures=figures, as_json=as_json, all_tables=not brief)
+    print_report(_modern(report, provenance), lines, files)
+
+
+def write_html(report: Any, provenance: Mapping[str, object], path: Path) -> None:
+    """The same as a page."""
+    write_files(_modern(report, provenance), FileOptions(html=path))
+
+
+def _modern(report: Any, provenance: Mapping[str, object]) -> Report:
+    from sonde.reports.legacy import modern
+
+    return replace(modern(report), provenance=provenance)

@@ -8,10 +8,10 @@ is made, so that help texts and refusals come at once.
 from __future__ import annotations
 
 import inspect
-from dataclasses import MISSING, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from sonde.cli.console import print_table, progress, resumable, roughly, say, waiting
 from sonde.cli.options import (
@@ -22,15 +22,11 @@ from sonde.cli.options import (
     FactOptions,
     RunOptions,
     SelectOptions,
-    argument,
-    listed,
     option,
-    pairs,
     verb,
 )
 from sonde.cli.verbs import components
-from sonde.core.components import parse, settings_of
-from sonde.core.errors import UsageError
+from sonde.core.components import settings_of
 from sonde.registry import PROBES, SUMMARIES
 
 if TYPE_CHECKING:
@@ -76,7 +72,7 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
     """Run one probe; what every probe's command has in common."""
     asked.check(probe, beside.by.on)
     from sonde.cli.plan import PlanOptions, show_plan
-    from sonde.cli.report import read_run, show_report
+    from sonde.cli.report import FileOptions, print_report
     from sonde.models.load import reads_facts
     from sonde.runs.controls import chosen, run_controls
     from sonde.runs.refusals import suited
@@ -110,13 +106,10 @@ def run_probe(probe: Probe, asked: RunOptions, beside: BesideOptions) -> None:
 
     run_controls(names, asked.ask.model, settled, dataset, done.path, load=load, watch=progress)
     page = done.path / "report.html" if beside.html else None
-    show_report(
-        read_run(done),
-        done.provenance(),
-        [f"run: {done.path}"],
-        html=page,
-        brief=not beside.all_tables,
-    )
+    with waiting("reading the answers"):
+        report = done.report()
+    files = FileOptions(html=page, all_tables=beside.all_tables)
+    print_report(report, [f"run: {done.path}"], files)
 
 
 def _with_workers(tick: Tick, model: Model) -> Tick:
@@ -142,7 +135,7 @@ def _long(probe: Probe, dataset: Dataset, left: float, whole: float) -> str:
 app = components(
     "Put a probe's questions to a model and report what it knows.\n\n"
     "Example: sonde run lama -m smollm2 -d atlas --limit 5\n\n"
-    'Example: sonde run lama -m smollm2 -d facts.csv --wording "The capital of [X] is [Y]."',
+    'Example: sonde run lama -m smollm2 -d facts.csv --template "The capital of [X] is [Y]."',
     run_probe,
     PROBES,
     "sonde run {name} -m smollm2 -d atlas --relations P30 --limit 3",
@@ -153,7 +146,7 @@ app = components(
 NEXT = """
 What to try next:
   look at the report    open {run}/report.html in a browser
-  ask your own table    sonde run lama -m smollm2 -d my.csv --wording "The capital of [X] is [Y]."
+  ask your own table    sonde run lama -m smollm2 -d my.csv --template "The capital of [X] is [Y]."
   ask another model     sonde run lama -m hf:FOLDER --limit 12 -o runs/other
   compare the two       sonde compare {run} runs/other
   more probes           sonde probes"""
@@ -198,63 +191,6 @@ def show_known(out: Path) -> None:
     [trial] = validate([masked], out, Order(names=("lama",)), progress).trials
     if trial.verdicts:  # else a warning has said why not
         show_report(brief(trial, beside="SmolLM2"), {}, [f"folder: {out}"])
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOptions:
-    """Which probe is run over which grid."""
-
-    probe: str = argument("The probe, such as belief-icl ('sonde probes').")
-    over: list[str] = option(
-        "A setting and its values, separated by commas: KEY=V1,V2; repeatable.", MISSING
-    )
-    html: bool = option("Write report.html into the folder.", True, "--html/--no-html")
-    by: AnswererOptions
-
-
-@verb
-@resumable()
-def sweep(wanted: SweepOptions, asked: RunOptions) -> None:
-    """Run a probe over a grid of settings, the runs side by side.
-
-    Example: sonde sweep ic-lke -m smollm2 --relations P36,P30 --limit 5 --over n=1,5,20
-    """
-    kind = PROBES.find(wanted.probe)
-    over = axes(kind, wanted.over)
-    if fixed := [key for key in pairs(asked.settings) if key in over]:
-        raise UsageError(f"--over and --set both give {fixed[0]}; give it once")
-    asked.check(kind(), wanted.by.on)
-    from sonde.cli.report import show_report
-    from sonde.runs.run import default_folder, describe, released
-    from sonde.runs.shards import SHARD_WEIGHT
-    from sonde.runs.sweep import sweep as make_sweep
-
-    certificate = wanted.by.certified()
-    probe, model, dataset = asked.prepare(kind(), wanted.by.on)
-    folder = asked.out or default_folder(describe(probe, model, dataset, SHARD_WEIGHT))
-    if asked.out is None:
-        folder = folder.with_name(f"sweep-{folder.name}")
-    with released(model):
-        done = make_sweep(
-            probe, model, dataset, over, folder, watch=progress, certificate=certificate
-        )
-    with waiting("reading the answers"):
-        report = done.report()
-    page = folder / "report.html" if wanted.html else None
-    show_report(report, done.provenance(), [f"sweep: {folder}"], html=page)
-
-
-def axes(kind: type, texts: list[str]) -> dict[str, list[Any]]:
-    """Settings with the values that KEY=V1,V2 texts give them."""
-    over: dict[str, list[Any]] = {}
-    for text in texts:
-        key, equals, values = text.partition("=")
-        if not equals or not listed(values):
-            raise UsageError(f"--over takes KEY=V1,V2, not {text!r}")
-        for value in listed(values):
-            [(name, setting)] = parse(kind, {key: value}).items()
-            over.setdefault(name, []).append(setting)
-    return over
 
 
 def models() -> None:

@@ -164,9 +164,13 @@ VERBS = {
         "sonde.cli.report:report",
         "Recompute a run's report from its stored answers.",
     ),
+    "show": (
+        "sonde.cli.show:show",
+        "Print the prompts of one fact with their top answers.",
+    ),
     "compare": (
         "sonde.cli.compare:compare",
-        "Say which of two or more finished runs is better, and on what.",
+        "Report which of two or more finished runs is better, and on what.",
     ),
     "plan": (
         "sonde.cli.plan:app",
@@ -187,10 +191,6 @@ VERBS = {
     "models": (
         "sonde.cli.run:models",
         "List the ways to name a model.",
-    ),
-    "sweep": (
-        "sonde.cli.run:sweep",
-        "Run a probe over a grid of settings, the runs side by side.",
     ),
     "optimise": (
         "sonde.cli.optimise:app",

@@ -114,7 +114,7 @@ def _parts(reference: str) -> list[str]:
     return re.split(rf"\+(?=(?:{names}):)", reference)
 
 
-def reworded(dataset: Dataset, given: Sequence[str], flag: str = "--wording") -> Dataset:
+def reworded(dataset: Dataset, given: Sequence[str], flag: str = "--template") -> Dataset:
     """The same facts under given sentences and other sources' templates, which a flag names."""
     said = [text for text in given if is_sentence(text)]
     named = [part for text in given if text not in said for part in _parts(text)]

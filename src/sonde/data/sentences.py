@@ -50,7 +50,7 @@ def is_sentence(text: str) -> bool:
     return " " in text and ":" not in text and not path.exists()
 
 
-def worded_by(texts: Sequence[str], dataset: Dataset, flag: str = "--wording") -> Wordings:
+def worded_by(texts: Sequence[str], dataset: Dataset, flag: str = "--template") -> Wordings:
     """The sentences that a flag gives for a dataset's relations; all their faults at once."""
     faults = Faults(flag, ADVICE)
     said = [each for text in texts for each in _said(text, faults)]

@@ -28,7 +28,7 @@ SUMMARIES = {
     "belief": "Accuracy and consistency over many templates of a fact.",
     "belief-icl": "The same for generated answers after examples.",
     "counterfact": "Is the true object more likely than a false one?",
-    "eic-lke": "Like ic-lke, with several facts tested per sequence: cheaper.",
+    "eic-lke": "Like ic-lke, several facts per sequence: cheaper.",
     "framing": "One fact as a sentence, a question, a statement to check.",
     "ic-lke": "Which of many options follows after other such facts.",
     "lama": "Accuracy on cloze sentences, one per fact.",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from sonde.core.abilities import Model, Probe
 from sonde.core.errors import DataError, ModelError, StoreError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.core.fingerprints import canonical
-from sonde.core.reports import Report
 from sonde.runs.run import Run, open_run, released, run
 from sonde.runs.shards import Progress
 
@@ -105,47 +103,6 @@ def control_runs(of: Run) -> tuple[dict[str, Run], list[str]]:
     return found, faults
 
 
-def attach_controls(of: Run, report: Report, reading: Mapping[str, Any] | None = None) -> Report:
-    """The report of a run with its controls beside it; unchanged where it has none.
-
-    The run's own answers are not read again where the report has what its probe judged.
-    """
-    runs, faults = control_runs(of)
-    for fault in faults:
-        log.warning(fault)
-    if not runs:
-        return replace(report, notes=(*report.notes, *faults)) if faults else report
-    from sonde.analysis.controls import paired, unpaired
-    from sonde.analysis.joins import align
-    from sonde.analysis.runs import Compared
-    from sonde.metrics.judged import Judges
-
-    if report.judged is not None or isinstance(of.probe(**(reading or {})), Judges):
-        dataset = of.dataset()
-        judged = {"model": report.judged or of.judge(reading, dataset)}
-        judged |= {name: control.judge(reading, dataset) for name, control in runs.items()}
-        empty = [name for name, one in judged.items() if not len(one.grid)]
-        faults += [f"Control {name} is not shown: nothing of it could be judged." for name in empty]
-        kept = [
-            Compared(name=name, judged=one, dataset=dataset.name)
-            for name, one in judged.items()
-            if name not in empty
-        ]
-        if "model" in empty or len(kept) < 2:
-            return replace(report, notes=(*report.notes, *faults))
-        found = paired(align(kept), _subjects(dataset), dataset.selection.seed)
-    else:
-        others = {name: one.report(**(reading or {})).estimates for name, one in runs.items()}
-        found = unpaired(report.headlines, {"model": report.estimates, **others})
-    return replace(
-        report,
-        estimates={**report.estimates, **found.estimates},
-        tables=(*found.tables, *report.tables),
-        findings=(*report.findings, *found.findings),
-        notes=(*report.notes, *found.notes, *faults),
-    )
-
-
 def estimate_with_controls(
     of: Run, results: Results, analysis: Mapping[str, Any]
 ) -> polars.DataFrame:
@@ -176,14 +133,3 @@ def estimate_with_controls(
 def _asked(run: Run) -> str:
     """What decides a run's prompts: everything but its model; lists and tuples are the same."""
     return canonical({k: v for k, v in run.manifest.decides.items() if k != "model"})
-
-
-def _subjects(dataset: Dataset) -> dict[str, str]:
-    """The subject of every fact that is asked about, told apart by relation."""
-    return {
-        fact: f"{relation.id}:{subject}"
-        for relation in dataset.asked_relations()
-        for fact, subject in dataset.asked_frame(relation.id)
-        .select("fact", "subject_id")
-        .iter_rows()
-    }

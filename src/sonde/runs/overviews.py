@@ -6,13 +6,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sonde.core.reports import Column, Report, Table
 from sonde.store.manifest import Manifest
 from sonde.store.runs import RunFolder
 
 if TYPE_CHECKING:
     from sonde.evaluation.layout import Exhibit
-    from sonde.runs.sweep import Sweep
 
 GO_ON = (
     "report() has every number with its interval, facts() a row for each fact, rows() one for each "
@@ -51,15 +49,3 @@ def _entries(path: Path, manifest: Manifest) -> Iterator[tuple[str, str]]:
 
 def _settings(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in values.items())
-
-
-def sweep_overview(sweep: Sweep) -> Report:
-    """The settings of every cell, and where its run lies."""
-    columns = (Column(title="settings"), Column(title="run"))
-    rows = tuple((_settings(values), str(run.path)) for values, run in sweep.cells)
-    return Report(
-        title=f"Sweep of {sweep.probe}",
-        estimates={},
-        tables=(Table(id="cells", title="Cells", columns=columns, rows=rows),),
-        notes=("report() lays the headline numbers of its runs side by side.",),
-    )

@@ -164,7 +164,7 @@ def _told(probe: Probe, dataset: Dataset, style: Style) -> str:
     relations, several = dataset.asked_relations(), len(dataset.relations) > 1
     words = {r: _template(r, style) for r in relations}
     flags = " ".join(
-        f'--wording "{f"{r.id}=" if several else ""}{words[r].text}"' for r in relations[:SHOWN]
+        f'--template "{f"{r.id}=" if several else ""}{words[r].text}"' for r in relations[:SHOWN]
     )
     more = " …" if len(relations) > SHOWN else ""
     many = "one for each relation" if several else "one"

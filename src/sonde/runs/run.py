@@ -28,7 +28,6 @@ from sonde.core.facts import Dataset, Selection
 from sonde.core.files import explain_os_errors
 from sonde.core.progress import begin, told
 from sonde.core.prompts import Block as Prompts
-from sonde.core.reports import Report
 from sonde.core.threads import Behind, prefetch
 from sonde.core.words import counted
 from sonde.data.format import open_dataset, write_dataset
@@ -64,7 +63,7 @@ if TYPE_CHECKING:
     from sonde.evaluation.tables import Results
     from sonde.metrics.judged import Judged, Judges
     from sonde.probes.base import Probe as NewProbe
-    from sonde.reports.model import Report as NewReport
+    from sonde.reports.model import Report
 
 log = logging.getLogger(__name__)
 
@@ -194,16 +193,19 @@ class Run:
 
         return control_runs(self)[0]
 
-    def show(self, fact: str) -> NewReport:
+    def show(self, fact: str) -> Report:
         """One fact in depth, by its id or its subject: every prompt with its top answers."""
         from sonde.reports.depth import fact_report
 
         return fact_report(self.results(), self.answers(), fact)
 
     def report(self, **reading: Any) -> Report:
-        """Compute every number from the stored answers, read as the run says or as given here."""
+        """Every number and table, computed from the stored answers.
+
+        Analysis-only settings of the probe may have other values than in the run.
+        """
         if isinstance(self.probe(), _new_probe()):
-            return cast(Report, self._report(reading))
+            return self._report(reading)
         from sonde.analysis.readings import advise_chat, looked_at, read_further
 
         begun = self.blocks()  # shards are read while facts are
@@ -214,11 +216,12 @@ class Run:
         report = certificates.certified(report, self.path, self.manifest)
         report = advise_chat(report, self.manifest.model, answers)
         report = with_form(report, self.manifest.model)
-        return replace(
+        made: Any = replace(
             report,
             title=f"{report.title}: {self.manifest.model['name']}",
             counts={**dataset.notes, **report.counts},
         )
+        return cast("Report", made)
 
     def judging(self, reading: Mapping[str, Any] | None = None) -> Judges:
         """The run's probe; refused where it does not judge prompts one by one."""
@@ -256,7 +259,7 @@ class Run:
         graded = results.browse(outcomes, results.facts.height)
         return results.facts.join(graded, on="fact_no", how="left", maintain_order="left")
 
-    def _report(self, analysis: Mapping[str, Any]) -> NewReport:
+    def _report(self, analysis: Mapping[str, Any]) -> Report:
         from sonde.reports.build import build as build_report
         from sonde.runs.controls import estimate_with_controls
 
