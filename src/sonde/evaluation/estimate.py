@@ -310,7 +310,7 @@ class Pass:
             sizes = (np.add.reduceat(den[0], first, axis=1) > 0).sum(axis=0)[column]
             odd = ~np.isin((v / w).round(12), (0, 1))
             binary = np.stack([np.bincount(index, x, len(cell)) == 0 for x in odd], axis=-1)
-            binary &= (metric.den is None) & (count == sizes)[:, None]
+            binary &= bool((w == w[0, 0]).all()) & (count == sizes)[:, None]
             ratios = np.empty((len(cell), len(v), 0))
             if self.fine:
                 ends = [stats.cluster_t(*role) for role in zip(num, den, strict=True)]

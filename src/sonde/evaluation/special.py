@@ -15,8 +15,8 @@ from polars import Expr, col
 
 from sonde.core.texts import folded
 from sonde.evaluation import stats
-from sonde.evaluation.estimate import Clusters, Line, Metric, Special
-from sonde.evaluation.stats import DRAWS, LEVEL, Floats, Ints, generator, resampled_sums
+from sonde.evaluation.estimate import Clusters, Group, Line, Metric, Special, estimate
+from sonde.evaluation.stats import DRAWS, FLAT, LEVEL, Floats, Ints, generator, resampled_sums
 
 if TYPE_CHECKING:
     from sonde.evaluation.tables import Results
@@ -31,7 +31,7 @@ def _lines(
     """Rows of ESTIMATES; the interval holds the value."""
     low, high = min(ends[0], value), max(ends[1], value)
     by, group = (["relation"], [relation]) if relation else ([], [])
-    yield id, by, group, value, low, high, n, clusters
+    yield id, by, group, value, *((low, high) if high - low > FLAT else (nan, nan)), n, clusters
 
 
 def _ends(draws: Floats) -> tuple[float, float]:
@@ -319,39 +319,31 @@ def template_overconfidence(
         )
     )  # fmt: skip
 
+    gap = col(probability).cast(pl.Float64) - col("correct")
+    known = col(probability).is_not_null()
+    overconfidence = Metric(
+        "overconfidence", num=gap.sum(), den=pl.len(), unit="points", counts="prompts",
+        where=known if where is None else known & where,
+    )  # fmt: skip
+
     def compute(results: "Results", seed: int) -> Iterator[Line]:
-        clusters = Clusters(results.facts, results.rows)
-        if probability not in results.rows.columns:
+        groups = [Group(("relation", "template_no"), fine=True)]
+        table = estimate(results, [overconfidence], groups=groups, over=["facts"])
+        table = table.filter(col("n") >= min_prompts, col("group").list.len() == 2)
+        if table.is_empty():
             return
-        rows = results.rows.lazy().filter(col(probability).is_not_null())
-        rows = rows if where is None else rows.filter(where)
-        gap = (col(probability).cast(pl.Float64) - col("correct")).sum()
-        cells = rows.group_by("fact_no", "template_no").agg(gap=gap, n=pl.len()).collect()
-        relation = clusters.relation[cells["fact_no"].to_numpy()]
-        found = []
-        for number in np.unique(relation).tolist():
-            part = cells.filter(pl.Series(relation == number))
-            place = clusters.place[part["fact_no"].to_numpy()]
-            templates, column = np.unique(part["template_no"], return_inverse=True)
-            shape = int(clusters.sizes[number]), len(templates)
-            flat, size = place * shape[1] + column, shape[0] * shape[1]
-            gaps, counts = (np.bincount(flat, part[c], size).reshape(shape) for c in ("gap", "n"))
-            value, reach = stats.cluster_t(gaps, counts)
-            several = counts.sum(axis=0), (counts > 0).sum(axis=0)
-            found.append(np.stack([value, reach, *several])[:, several[0] >= min_prompts])
-        value, reach, n, size = np.hstack(found) if found else np.zeros((4, 0))
-        if not len(value):
-            return
-        rng, many = generator(seed, "by template"), len(value)
-        drawn = resampled_sums(np.column_stack([value, value**2]), rng) / many
-        spread = np.sqrt(np.maximum(drawn[:, 1] - drawn[:, 0] ** 2, 0) * many / max(many - 1, 1))
-        yield from _lines(metrics[0].id, "", float(value.mean()), _ends(drawn[:, 0]), many, many)
-        if many > 1:
+        value, n = table["value"].to_numpy(), table.height
+        drawn = resampled_sums(np.column_stack([value, value**2]), generator(seed, "by template"))
+        average, square = drawn.T / n
+        yield from _lines(metrics[0].id, "", float(value.mean()), _ends(average), n, n)
+        if n > 1:
             deviation = float(value.round(12).std(ddof=1))
-            ends = _ends(np.maximum(spread - spread.mean() + deviation, 0.0))
-            yield from _lines(metrics[1].id, "", deviation, ends, many, many)
-        for metric, at in zip(metrics[2:], (int(value.argmin()), int(value.argmax())), strict=True):
-            ends = max(value[at] - reach[at], -1.0), min(value[at] + reach[at], 1.0)
-            yield from _lines(metric.id, "", float(value[at]), ends, n[at], size[at])
+            drawn = np.sqrt(np.maximum(square - average**2, 0) * n / (n - 1))
+            ends = _ends(np.maximum(drawn - drawn.mean() + deviation, 0.0))
+            yield from _lines(metrics[1].id, "", deviation, ends, n, n)
+        for metric, at in zip(metrics[2:], (value.argmin(), value.argmax()), strict=True):
+            line = table.row(int(at), named=True)
+            numbers = (line[name] for name in ("value", "low", "high", "n", "n_clusters"))
+            yield metric.id, [], [], *numbers
 
     return Special(metrics, compute)
