@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sonde.analysis.report import Comparison as Comparison
     from sonde.answers import Answers as Answers
     from sonde.answers import Completions as Completions
     from sonde.answers import MaskScores as MaskScores
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from sonde.api import learning as learning
     from sonde.api import model as model
     from sonde.api import probe as probe
+    from sonde.compare.report import Comparison as Comparison
     from sonde.core.abilities import Identity as Identity
     from sonde.core.abilities import Model as Model
     from sonde.core.answers import Filled as Filled
@@ -72,7 +72,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 _MODULES = {
-    "sonde.analysis.report": ("Comparison",),
+    "sonde.compare.report": ("Comparison",),
     "sonde.answers": (
         "Answers",
         "Completions",

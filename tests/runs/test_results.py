@@ -199,4 +199,4 @@ def test_one_fact_is_shown_in_depth(tmp_path: Path) -> None:
 def test_a_run_reports_itself(tmp_path: Path) -> None:
     data = world()
     run: Run = sonde.run(Bear(), oracle(capitals()), data, tmp_path / "run")
-    assert "BEAR" in run.report().to_terminal(80)  # type: ignore[attr-defined]
+    assert "BEAR" in run.report().to_terminal(80)
