@@ -372,7 +372,11 @@ class Pass:
             return np.bincount(at[first], values, len(codes))
 
         sizes, nothing = cells.clusters[first], np.full(len(codes), np.nan)
-        relations, facts, clusters = add(np.ones(len(first))), add(cells.facts[first]), add(sizes)
+        counted = cells.facts[first]
+        if metric.within:  # a relation in which it is not measured does not count
+            inner = self.draws(metric, cells.owner[first], True, ways[0])
+            counted = np.where(np.isnan(inner[:, 0]), 0, counted)
+        relations, facts, clusters = add(np.ones(len(first))), add(counted), add(sizes)
         n = facts
         if metric.counts == "prompts":
             n = add(np.maximum.reduceat(cells.total, first)).round()
