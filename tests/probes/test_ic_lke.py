@@ -87,8 +87,9 @@ def test_accuracy_at_k_is_over_the_confident_choices() -> None:
 
 def test_the_curve_has_a_point_for_each_level() -> None:
     numbers = Numbers(IcLke(levels=(0.5, 0.9)), world(), answers)
-    assert IcLke().layout.extra is not None
-    [curve] = IcLke().layout.extra(numbers.results, numbers.frame)
+    extra = IcLke().layout.extra
+    assert extra is not None
+    [curve] = extra(numbers.results, numbers.frame)
     assert curve.frame.sort("color", "x")["x"].to_list() == [0.5, 0.9, 0.5, 0.9]
 
 

@@ -87,7 +87,7 @@ class EicLke(ListProbe):
         >>> EicLke().spots(100), EicLke().spots(30), EicLke().spots(1)
         ((50, 55, 60, 65, 70, 75, 80, 85, 90, 95), (15, 20, 25), (1,))
         """
-        start = max(1, self.start * min(count, self.examples) // self.examples)
+        start = max(1, self.start * count // self.examples)
         return tuple(range(start, count, self.stride)) or (count,)
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
@@ -99,7 +99,8 @@ class EicLke(ListProbe):
             layout = self.layout_in(relation.language)
             left = facts.filter(col("excluded").is_null()).iter_rows(named=True)
             n = len(self.spots(len(draw.take(self.examples))))
-            waiting, n = list[Fact](), 1 if self.sequence_layout == "options" else n
+            n = 1 if self.sequence_layout == "options" else n
+            waiting: list[Fact] = []
             while waiting := [*waiting, *islice(left, n - len(waiting))]:
                 names = {(relation.id, name) for fact in waiting for name in fact["subject_names"]}
                 shown = [lines[row] for row in draw.take(self.examples, names)]
@@ -157,7 +158,7 @@ class EicLke(ListProbe):
         spans = zip(frame["prefix"], frame["spans"].to_list(), strict=True)
         names = [text[start:stop].lstrip(" ") for text, places in spans for start, stop in places]
         rows = frame.select("relation", "template", "subject", fact="facts").explode("fact")
-        logprobs = pl.Series(result.logprobs.values.sums())
+        logprobs = result.logprobs.values.sums()
         return rows.with_columns(answer=pl.Series(names), logprob=logprobs)
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:

@@ -6,7 +6,7 @@ difference between two probabilities of one object at one place.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -34,7 +34,6 @@ from sonde.prompts import PromptBatch, TokenLogprobs
 
 LIST = ("sequence", "version")
 LEAST, LIKELY, PARTS = 3, 0.5, 10
-WINDOW = 3  # places shown before and after a traced fact
 
 CLEAN, CHANGED, USUAL, GROUP = (col(c) for c in ("clean", "changed", "usual", "place_group"))
 STAYED = GROUP != "replaced"
@@ -64,11 +63,22 @@ class LkeSequence(ListProbe):
     requires = (frozenset({"trace"}),)
     axes = ("sequence", "place", "version")
     length_setting = "length"
-    lost = "in no list"
+    groups = (
+        "relation",
+        m.Group("part", ("probability.clean", "probability.changed")),
+        m.Group(
+            "place_group", ("probability.clean", "probability.changed", "effect", "log_effect")
+        ),
+    )
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """Training facts are listed, too."""
-        return fact_table(with_training(data))
+        listed = (
+            batch.frame["facts"].explode() for batch in replace(self, replace="none").prompts(data)
+        )
+        unlisted = ~col("fact").is_in(pl.concat(listed).implode())
+        facts = fact_table(with_training(data))
+        return facts.with_columns(excluded=when(unlisted).then(lit("in no list")))
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation, each list as it is and then changed."""
@@ -190,17 +200,6 @@ class LkeSequence(ListProbe):
         )
 
     @property
-    def groups(self) -> Sequence[str | tuple[str, ...] | m.Group]:
-        parts = m.Group("part", ("probability.clean", "probability.changed"))
-        return (
-            "relation",
-            parts,
-            m.Group(
-                "place_group", ("probability.clean", "probability.changed", "effect", "log_effect")
-            ),
-        )
-
-    @property
     def layout(self) -> Layout:
         changed = self.replace != "none"
         return Layout(
@@ -259,18 +258,11 @@ def with_training(data: Dataset) -> Dataset:
 
 
 def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
-    """Every place of the first relation, and the best-known fact after a replaced one."""
-    names = ("relation", "sequence", "place", "subject", "gold", "place_group", "clean", "changed")
-    rows = results.table(names).collect().sort("place")
+    """Every place of the lists of the first relation."""
+    rows = results.table(("relation", "place", "place_group", "clean", "changed")).collect()
     rows = rows.filter(col("relation") == rows["relation"][0])
     shown = CHANGED if rows["changed"].count() else CLEAN
     kind = when(GROUP.is_in(["replaced", "after_1"])).then(GROUP).otherwise(lit("others"))
     dots = rows.group_by(x="place", color=kind, label=lit("")).agg(y=shown.mean()).sort("x")
-    title = "Probability of the object at every place, mean over the lists of one relation"
+    title = f"Probability of the object at every place, mean over lists: {rows['relation'][0]}"
     yield Exhibit("every-place", title, dots, {"x": "count", "y": "percent"}, "lines")
-    first = rows.filter(sequence=0).drop("relation", "sequence")
-    known = first.drop_nulls("clean").sort(GROUP == "after_1", CLEAN)
-    around = first.join(known.tail(1).select(best="place"), how="cross")
-    around = around.filter((col("place") - col("best")).abs() <= WINDOW).drop("best")
-    units = {"place": "count", "clean": "percent", "changed": "percent"}
-    yield Exhibit("traced-fact", "One fact and those around it", around, units)
