@@ -204,17 +204,14 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
     helps = (col("logprob") > col("usual_logprob")).sum()
     added = added.join(usual, on=("prompt", "object_no"))
     added = added.group_by("prompt").agg(helped=helps, compared=pl.len())
-    top, logprobs = scores.top, scores.top_logprobs.values
-    some, start = top.counts > 0, top.offsets[:-1]
-    first = np.where(some, start, 0)
-    best = pa.array(first, mask=~some)  # null: no answer is allowed
-    second = logprobs[np.minimum(start + 1, max(len(logprobs) - 1, 0))]
-    confidence = pl.Series(pa.array(logprobs).take(best)).cast(pl.Float64).exp()
+    top, logprobs = scores.top, pa.array(scores.top_logprobs.values)
+    best = [pa.array(top.offsets[:-1] + n, mask=top.counts <= n) for n in (0, 1)]  # null: no answer
+    first, second = (pl.Series(logprobs.take(rows)) for rows in best)
     judged = pl.DataFrame({
         "prompt": np.arange(len(answers), dtype=np.uint32),
-        "answer": pl.Series(top.values.take(best).cast(pa.string())).fill_null(""),
-        "tied": (top.counts > 1) & (logprobs[first] == second),
-        "confidence": confidence.cast(pl.Float32),
+        "answer": pl.Series(top.values.take(best[0]).cast(pa.string())).fill_null(""),
+        "tied": (first == second).fill_null(False),
+        "confidence": first.cast(pl.Float64).exp().cast(pl.Float32),
     })  # fmt: skip
     judged = judged.join(best_ranks, on="prompt", **LEFT).join(added, on="prompt", **LEFT)
     judged = judged.with_columns(col("helped", "compared").fill_null(0))
