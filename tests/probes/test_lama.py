@@ -1,10 +1,12 @@
 """LAMA: prompts, what counts as correct, what is excluded."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import sonde
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.probes.lama import Lama
@@ -166,3 +168,27 @@ def test_gold_is_not_visible_in_prompts() -> None:
     batches = [next(SCORE.prompts(world(*facts))) for facts in (FACTS[:2], swapped)]
     assert batches[0].frame.equals(batches[1].frame)
     assert {*batches[0].options[0]} == {*batches[1].options[0]}
+
+
+@pytest.mark.shared
+def test_a_real_masked_model_gives_the_known_numbers(shared: Path, tmp_path: Path) -> None:
+    """Two relations in full; the slow test has all 41."""
+    data = sonde.dataset(str(shared / "data/lama"), relations=("P176", "P1376"))
+    known = {"P176": 88.3, "P1376": 37.3}
+    values = p_at_1(data, shared, tmp_path)
+    assert {id: round(100 * values[id], 1) for id in known} == known
+
+
+@pytest.mark.slow
+@pytest.mark.shared
+def test_all_41_relations_give_the_known_number(shared: Path, tmp_path: Path) -> None:
+    values = p_at_1(sonde.dataset(str(shared / "data/lama")), shared, tmp_path)
+    assert values[""] == pytest.approx(0.192, abs=0.001)
+
+
+def p_at_1(data: Dataset, shared: Path, folder: Path) -> dict[str, float]:
+    """P@1 by relation, and as mean over relations."""
+    model = sonde.model(f"hf:{shared / 'models/encoder-24m'}")
+    estimates = sonde.run(Lama(), model, data, folder / "run").estimates()
+    chosen = estimates.filter(metric="p_at_1", of="value", over="relations")
+    return {next(iter(group), ""): value for group, value in chosen.select("group", "value").rows()}

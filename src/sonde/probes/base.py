@@ -158,6 +158,12 @@ class MaskProbe(Probe):
         return replace(self, answer="fill" if fill else "score", close=close)
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """What a report states of these settings."""
+        closed = "Templates without final punctuation were closed with a full stop."
+        return ("Ties count as wrong.", *([closed] if self.close else []))
+
+    @property
     def lost(self) -> str:
         fill = "one token of the model"
         return f"no correct object is {'an option' if self.answer == 'score' else fill}"

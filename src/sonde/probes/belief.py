@@ -96,7 +96,7 @@ class Belief(MaskProbe):
             ),
             over="facts",
             extra=self.exhibits,
-            notes=("Any name of any correct object counts. Ties count as wrong.",),
+            notes=("Any name of any correct object counts.", *self.notes),
         )
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:

@@ -73,7 +73,7 @@ class Lama(MaskProbe):
         return (
             m.accuracy("p_at_1", label="P@1", baseline=first),
             m.accuracy("uhn.p_at_1", where=UHN, baseline=None, label=f"P@1 ({uhn})"),
-            m.p_at(self.k, baseline=first_k),
+            m.p_at(self.k, baseline=first_k, baseline_label=f"the {self.k} most common objects"),
             m.mrr(),
             m.mrr("uhn.mrr", where=UHN, label=f"MRR ({uhn})"),
             *m.RANKING,
@@ -83,11 +83,13 @@ class Lama(MaskProbe):
     @property
     def layout(self) -> Layout:
         guessed = " or a part of the name suggests it to the model" if self.uhn == "names" else ""
+        own = ["If all facts of a relation name options, each is answered by one of its own."]
         return Layout(
             headlines=("p_at_1", "uhn.p_at_1", f"p_at_{self.k}", "mrr"),
             notes=(
                 f"UHN excludes facts whose subject's name contains the object{guessed}.",
-                "Ties count as wrong.",
+                *(own if self.options == "own" else []),
+                *self.notes,
             ),
         )
 
