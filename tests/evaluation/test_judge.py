@@ -219,14 +219,11 @@ def test_equal_options_have_equal_ids_in_all_batches() -> None:
 
 def test_a_mask_without_an_allowed_answer_is_empty() -> None:
     answers = filled([0], ["a"], [[np.nan]], [[0]])
-    none = Ragged.of([0], pa.array([], pa.string()))
-    result = MaskScores(
-        **answers.result.columns()
-        | {"top": none, "top_logprobs": Ragged.of([0], np.zeros(0, "f4"))}
-    )
-    (row,) = judge(Answers(batch=answers.batch, result=result), facts([[["a"]]])).iter_rows(
-        named=True
-    )
+    top, logprobs = Ragged.of([0], pa.array([], pa.string())), Ragged.of([0], np.zeros(0, "f4"))
+    assert isinstance(answers.result, MaskScores)
+    result = replace(answers.result, top=top, top_logprobs=logprobs)
+    rows = judge(Answers(batch=answers.batch, result=result), facts([[["a"]]]))
+    (row,) = rows.iter_rows(named=True)
     assert (row["answer"], row["tied"], row["confidence"], row["rank"]) == ("", False, None, None)
 
 
