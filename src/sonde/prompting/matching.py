@@ -158,10 +158,12 @@ def begins(text: str, name: str) -> bool:
     >>> begins("東京です", "東京"), begins("東京都", "東京")
     (True, False)
     """
+    if not text.startswith(name):
+        return False
     rest = text.removeprefix(name)
     goes_on = rest and (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
     parted = re.search(f"[{UNSPACED}]$", name) and re.match("[\u3041-\u3096]", rest)
-    return text.startswith(name) and bool(not goes_on or parted)
+    return bool(not goes_on or parted)
 
 
 def consistent(one: str, other: str, language: str = "en") -> bool:
