@@ -168,6 +168,11 @@ def name_parts(relation: Relation, facts: pl.DataFrame) -> tuple[Template, pl.Da
 
 def template_by_number(relation: Relation, number: int) -> Template:
     """A template of the relation by its number, from 1."""
+    if not relation.templates:
+        raise DataError(
+            f"relation {relation.id} has no template; give one with --template "
+            f"'{relation.id}=The … of [X] is [Y].', or choose others with --relations"
+        )
     if number > len(relation.templates):
         raise DataError(
             f"relation {relation.id} has {len(relation.templates)} templates, not {number}; give "
