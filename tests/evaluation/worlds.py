@@ -32,7 +32,9 @@ def results(facts: Mapping[str, Sequence[Any]], rows: Mapping[str, Sequence[Any]
         relation=table["relation"].gather(prompts["fact_no"]),
         **further,
     )
-    templates = prompts.select("relation", "template_no").unique().sort("relation", "template_no")
+    numbers = pl.int_ranges(1, pl.col("template_no").max().cast(pl.Int64) + 1, dtype=pl.UInt16)
+    templates = prompts.group_by("relation").agg(numbers.alias("template_no").first())
+    templates = templates.explode("template_no").sort("relation", "template_no")
     number = pl.col("template_no").cast(pl.String)
     templates = templates.with_columns(
         template=pl.concat_str(pl.col("relation").cast(pl.String), number, separator="-"),

@@ -6,7 +6,8 @@ pairs of prompts with equal answers, bins of confidence. What rows lack is not m
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from functools import cache
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -98,11 +99,9 @@ def harmonic_mean(id: str, *parts: Metric, **changes: Any) -> Metric:
     return replace(Metric(id, parts=parts, stat=stat, label="harmonic mean", help=help), **changes)
 
 
-def if_measured(metric: Metric, needed: Metric, **changes: Any) -> Metric:
+def if_measured(metric: Metric, needed: Metric) -> Metric:
     """A metric that is measured only where another one is."""
-    return replace(
-        metric, parts=(metric, needed), stat=lambda x, labels: x[..., 0], baseline=None, **changes
-    )
+    return replace(metric, parts=(metric, needed), stat=lambda x, labels: x[..., 0])
 
 
 def _pairs(rows: LazyFrame, keys: Sequence[str], matches: Matches | None) -> LazyFrame:
@@ -114,14 +113,12 @@ def _pairs(rows: LazyFrame, keys: Sequence[str], matches: Matches | None) -> Laz
     counts = rows.group_by(*unit, "answer").agg(n=pl.len().cast(pl.Int64))
     pairs = counts.group_by(unit).agg(same=(n * (n - 1)).sum(), pairs=n.sum() * (n.sum() - 1))
     if matches is not None:
-        texts = counts.with_columns(col("answer").cast(pl.String)).filter(col("answer") != "")
-        both = texts.join(texts, on=unit).filter(col("answer") < col("answer_right"))
+        stated = counts.with_columns(col("answer").cast(pl.String)).filter(col("answer") != "")
+        both = stated.join(stated, on=unit).filter(col("answer") < col("answer_right"))
 
-        def agree(answers: pl.Series) -> pl.Series:
-            known = {pair: matches(*pair) for pair in answers.struct.unnest().unique().iter_rows()}
-            return pl.Series([known[pair] for pair in answers.struct.unnest().iter_rows()])
-
-        alike = pl.struct("answer", "answer_right").map_batches(agree, return_dtype=pl.Boolean)
+        agree = cache(matches)
+        texts = pl.struct("answer", "answer_right")
+        alike = texts.map_elements(lambda pair: agree(*pair.values()), pl.Boolean)
         more = both.filter(alike).group_by(unit).agg(more=2 * (n * col("n_right")).sum())
         pairs = pairs.join(more, on=unit, how="left")
         pairs = pairs.with_columns(same=col("same") + col("more").fill_null(0))
@@ -171,8 +168,8 @@ def paraphrase_groups(matches: Matches | None = None) -> tuple[Metric, ...]:
     )
     return tuple(
         Metric(
-            f"groups.{id}_consistency", num=pl.when(pairs > 0).then(same / pairs).first(), view=view,
-            label=f"consistency {help}", help=f"share of equal answers {help}",
+            f"groups.{id}_consistency", num=pl.when(pairs > 0).then(same / pairs).first(),
+            view=view, label=f"consistency {help}", help=f"share of equal answers {help}",
         )
         for id, (same, pairs), help in shares
     )  # fmt: skip
@@ -274,7 +271,8 @@ def drivers_gap(matches: Matches | None = None) -> Metric:
 
     return Metric(
         "drivers_gap", num=col("same").first(), baseline=col("same_templates").first(), view=view,
-        baseline_label="consistency between templates", label="consistency between names", better="",
+        baseline_label="consistency between templates", label="consistency between names",
+        better="",
         help="share of equal answers if only the name of the subject differs",
     )  # fmt: skip
 
@@ -294,30 +292,23 @@ def confidence_bins(rows: LazyFrame) -> LazyFrame:
     Prompts of equal confidence share their accuracy, so that their order cannot matter: where they
     lie across bins, each counts in all of these in equal parts.
     """
-    first = col("confidence").rank("min").over("pool").cast(pl.Int64) - 1
-    last = col("confidence").rank("max").over("pool").cast(pl.Int64) - 1
-    size, rest = pl.len().over("pool") // BINS, pl.len().over("pool") % BINS
-    rows = rows.select(*FACT, "pool", gap=GAP, first=first, last=last, size=size, rest=rest)
 
-    def bin_of(place: Expr) -> Expr:
-        full = col("rest") * (col("size") + 1)  # the first bins have one prompt more
-        late = col("rest") + (place - full) // pl.max_horizontal("size", 1)
-        return pl.when(place < full).then(place // (col("size") + 1)).otherwise(late)
+    def rank(method: Literal["min", "max"]) -> Expr:
+        return col("confidence").rank(method).over("pool").cast(pl.Int64)
 
-    rows = rows.with_columns(low=bin_of(col("first")), high=bin_of(col("last")))
-    keys = (*FACT, "pool", "low", "high", "size", "rest")
-    parts = rows.group_by(keys).agg(col("gap").sum(), col("first", "last").first(), n=pl.len())
-    parts = parts.with_columns(bin=pl.int_ranges("low", col("high") + 1)).explode("bin")
-    start = col("bin") * col("size") + pl.min_horizontal("bin", "rest")
-    stop = start + col("size") + (col("bin") < col("rest"))
-    within = pl.min_horizontal(stop, col("last") + 1) - pl.max_horizontal(start, "first")
-    tied = col("last") + 1 - col("first")
-    gap = pl.when(col("low") == col("high")).then("gap").otherwise(col("gap") * within / tied)
-    sums = parts.group_by(*FACT, "bin").agg(gap.sum().alias("gap"))
-    bins = pl.LazyFrame({"bin": range(BINS)}, schema={"bin": pl.Int64})
-    every = rows.group_by(FACT).agg(prompts=pl.len()).join(bins, how="cross")
-    every = every.join(sums, on=(*FACT, "bin"), how="left")
-    return every.with_columns(col("gap").fill_null(0.0))
+    n = pl.len().over("pool").cast(pl.Int64)
+    rows = rows.select(*FACT, gap=GAP, first=rank("min") - 1, stop=rank("max"), n=n)
+    sums = {}
+    for bin in range(BINS):
+        # the first bins have one prompt more
+        ends = [
+            b * (col("n") // BINS) + pl.min_horizontal(b, col("n") % BINS) for b in (bin, bin + 1)
+        ]
+        inside = pl.min_horizontal("stop", ends[1]) - pl.max_horizontal("first", ends[0])
+        share = inside.clip(0) / (col("stop") - col("first"))
+        sums[str(bin)] = (col("gap") * share).sum()
+    cells = rows.group_by(FACT).agg(prompts=pl.len(), **sums)
+    return cells.unpivot(index=(*FACT, "prompts"), variable_name="bin", value_name="gap")
 
 
 ECE = Metric(
