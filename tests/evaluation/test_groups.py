@@ -1,0 +1,156 @@
+"""Breakdowns by columns of facts, and trends with their numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from sonde.core.facts import Dataset
+from sonde.evaluation import metrics as m
+from sonde.evaluation.estimate import estimate
+from sonde.evaluation.groups import bins, breakdowns, quantile_edges, texts, trend, trends
+from sonde.probes.bear import Bear
+from tests.probes.shares import by_fact, results
+from tests.worlds import dataset_of, fact, relation
+
+
+def table(
+    numbers: Sequence[float | None] = (), genres: Sequence[str] = (), tags: Sequence[str] = ()
+) -> Dataset:
+    """Facts n0, n1, … of P1 and P2 with these numbers and genres; P1 has the tags."""
+    facts = []
+    for n, number in enumerate(numbers or [None] * len(genres)):
+        known: Mapping[str, float] = {} if number is None else {"views": number}
+        details = {"genre": genres[n]} if genres else {}
+        made = fact(f"P{1 + n % 2}", f"s{n}", "x" if n % 3 else "y", id=f"n{n}")
+        facts.append(replace(made, numbers=known, details=details))
+    first = replace(relation("P1", "[X] is [Y]."), tags=tuple(tags))
+    return dataset_of(facts, first, relation("P2", "[X] has [Y]."))
+
+
+def known(*numbers: int) -> dict[str, str]:
+    """Right answers of some facts."""
+    return {f"n{n}": "x" if n % 3 else "y" for n in numbers}
+
+
+def test_numbers_are_grouped_in_bins_of_equal_size_in_their_order() -> None:
+    data = table([float(n) for n in range(40)])
+    grouped, groups = breakdowns(results(Bear(), data, by_fact(**known(*range(20, 40)))))
+    assert [group.by for group in groups] == [("numbers.views",)]
+    found = estimate(grouped, [m.accuracy()], groups=groups, over=("facts",))
+    found = found.filter(pl.col("group_by").list.len() == 1, of="value")
+    assert [group for (group,) in found["group"]] == ["0 – 9", "10 – 19", "20 – 29", "30 – 39"]
+    assert found["value"].to_list() == [0, 0, 1, 1] and found["n"].to_list() == [10] * 4
+
+
+def test_bins_are_of_the_facts_that_are_scored() -> None:
+    numbers = pl.Series([float(n) for n in range(30)])
+    scored = pl.Series([n < 20 for n in range(30)])
+    labels = bins(numbers, scored)
+    assert labels is not None
+    assert labels.to_list() == ["0 – 9"] * 10 + ["10 – 19"] * 10 + [None] * 10
+    assert bins(numbers, pl.Series([n < 19 for n in range(30)])) is None
+
+
+def test_a_bin_of_one_number_has_it_as_its_name_and_no_two_are_named_alike() -> None:
+    numbers = pl.Series([1.0] * 10 + [1e6 + 0.25] * 10 + [1e6 + 0.5] * 10)
+    labels = bins(numbers, pl.Series([True] * 30))
+    assert labels is not None
+    assert labels.unique(maintain_order=True).to_list() == ["1", "1e+06", "1e+06 (2)"]
+
+
+@given(st.lists(st.integers(0, 6).map(float), max_size=80))
+def test_bins_are_never_too_small_and_equal_numbers_never_separated(numbers: list[float]) -> None:
+    edges = quantile_edges(np.array(numbers))
+    if len(edges) < 3:
+        return
+    sizes = np.bincount(np.searchsorted(edges[1:-1], numbers, side="right"))
+    assert (
+        sizes.min() >= 10
+        and len(sizes) <= 5
+        and (edges[0], edges[-1]) == (min(numbers), max(numbers))
+    )
+
+
+def test_groups_of_fewer_than_five_facts_become_other() -> None:
+    data = table(genres=["pop"] * 5 + ["rock"] * 6 + ["jazz", "folk", "folk"])
+    grouped, groups = breakdowns(results(Bear(), data, by_fact()))
+    assert [group.by for group in groups] == [("details.genre",)]
+    values = grouped.facts.explode("details.genre")["details.genre"]
+    assert dict(values.value_counts().iter_rows()) == {"pop": 5, "rock": 6, "other": 3}
+
+
+def test_a_column_without_two_groups_is_no_breakdown() -> None:
+    assert breakdowns(results(Bear(), table(genres=["pop"] * 9), by_fact()))[1] == ()
+    rare = table(genres=[f"g{n}" for n in range(9)])
+    assert breakdowns(results(Bear(), rare, by_fact()))[1] == ()
+
+
+def test_a_relation_counts_for_each_of_its_tags() -> None:
+    data = table(genres=["pop"] * 12, tags=("arts", "time"))
+    grouped, groups = breakdowns(results(Bear(), data, by_fact(**known(0, 2, 4))))
+    assert [group.by for group in groups] == [("relation_tags",)]
+    found = estimate(grouped, [m.accuracy()], groups=groups, over=("relations",))
+    found = found.filter(pl.col("group_by").list.len() == 1, of="value")
+    shares = {group: value for (group,), value in found.select("group", "value").iter_rows()}
+    assert shares == {"arts": 0.5, "time": 0.5, "no tag": 0.0}
+
+
+def test_lists_and_nulls_are_grouped_as_they_are() -> None:
+    values = pl.Series([["a", "b"], ["a"], [], None] * 5, dtype=pl.List(pl.String))
+    lists = texts(values, pl.Series([True] * 20))
+    assert lists is not None
+    assert [sorted(v) if v is not None else None for v in lists.to_list()[:4]] == [
+        ["a", "b"],
+        ["a"],
+        ["no tag"],
+        None,
+    ]
+
+
+def test_a_trend_is_the_rank_correlation_over_all_facts_and_within_relations() -> None:
+    rng = np.random.default_rng(0)
+    relations = np.repeat([0, 1], 40)
+    numbers = rng.permutation(80) + 100.0 * relations
+    values = (rng.random(80) < 0.2 + 0.6 * relations).astype(float)
+    overall, within, slope = trend(numbers, values, relations, np.arange(80))
+    assert overall[0] == pytest.approx(spearmanr(numbers, values).statistic)
+    assert overall[3] is not None and overall[3] < 0.01
+    assert within[3] is not None and within[3] > 0.05, "the relations differ, not the facts in them"
+    assert within[1] <= 0 <= within[2]  # type: ignore[operator]
+    both = [np.polyfit(numbers[relations == r], values[relations == r], 1)[0] for r in (0, 1)]
+    sizes = [numbers[relations == r].var() for r in (0, 1)]
+    assert slope[0] == pytest.approx(np.average(both, weights=sizes) * numbers.std())
+
+
+def test_a_trend_without_any_difference_is_not_measured() -> None:
+    numbers, ones = np.arange(30.0), np.ones(30)
+    overall, within, slope = trend(numbers, ones, np.zeros(30, int), np.arange(30))
+    assert overall == within == (None, None, None, None)
+    assert slope == (0.0, 0.0, 0.0, 1.0)
+
+
+def test_a_p_never_contradicts_its_interval() -> None:
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        values = (rng.random(40) < 0.5).astype(float)
+        numbers = rng.random(40) + 0.4 * values
+        for _, low, high, p in trend(numbers, values, np.zeros(40, int), np.arange(40) // 2, seed):
+            assert low is not None and high is not None and p is not None
+            assert (low > 0 or high < 0) == (p < 0.05) or p < 0.05
+
+
+def test_trends_are_estimates_by_number_corrected_for_all_of_them() -> None:
+    data = table([10.0**n for n in np.linspace(0, 4, 60)])
+    frame = trends(results(Bear(), data, by_fact(**known(*range(30, 60)))))
+    assert frame["metric"].to_list() == ["trend", "trend_within", "slope"]
+    assert frame["group_by"].to_list() == [["number"]] * 3
+    assert frame["group"].to_list() == [["views"]] * 3
+    assert frame["value"].min() > 0.2 and set(frame["n"]) == {60}  # type: ignore[operator]
+    assert frame["p_adjusted"].to_list() == pytest.approx([3 * p for p in frame["p"]])
+    assert trends(results(Bear(), table([1.0] * 40), by_fact())).is_empty()
