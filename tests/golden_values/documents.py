@@ -12,12 +12,12 @@ from math import inf
 from pathlib import Path
 from typing import Literal
 
-from .plain import Document, Plain, row_names
+from .plain import Document, Plain
 
 FOLDER = Path(__file__).parents[1] / "golden" / "values"
 WIDE = 160
 
-SECTIONS = ("values", "bytes", "intervals", "words")
+SECTIONS = ("values", "bytes", "intervals")
 """In the order in which changes are told: what matters most comes first."""
 
 
@@ -90,8 +90,6 @@ def close(old: Plain, new: Plain, near: float) -> bool:
 
 def _leaves(value: Plain, place: str) -> Iterator[tuple[str, Plain]]:
     """Every number and word by a name for its place, and how long each list is."""
-    if isinstance(value, dict) and value.keys() == {"columns", "rows"}:
-        value = _by_title(value)
     if isinstance(value, dict):
         for key, member in value.items():
             yield from _leaves(member, f"{place} / {key}")
@@ -106,15 +104,6 @@ def _leaves(value: Plain, place: str) -> Iterator[tuple[str, Plain]]:
 def _pair(value: list[Plain]) -> bool:
     """Whether it is a value with its n, or the two ends of an interval."""
     return len(value) == 2 and all(isinstance(v, int | float | None) for v in value)
-
-
-def _by_title(table: dict[str, Plain]) -> dict[str, Plain]:
-    """A table by the names of its rows and columns, so that a further column moves nothing."""
-    names, titles = row_names(table["rows"]), table["columns"]
-    rows = {
-        n: dict(zip(titles, row, strict=True)) for n, row in zip(names, table["rows"], strict=True)
-    }
-    return {"rows": len(names), **rows}
 
 
 def _text(value: Plain, indent: str) -> str:

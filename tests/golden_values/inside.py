@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import sonde
 from sonde.cli.lab import SHIPPED, reported
 from sonde.cli.main import main
-from sonde.core.reports import Estimate, Report
 from sonde.lab.evaluation.validating import Order, validate
 from sonde.lab.report.report import lab_report
-from sonde.runs.controls import attach_controls
+from sonde.reports.legacy import modern
+from sonde.reports.model import Report
 from tests.lab import trials
 
-__all__ = ["SHIPPED", "Estimate", "Report", "command", "lab", "made_up_lab", "with_controls"]
+__all__ = ["SHIPPED", "Report", "command", "lab", "made_up_lab", "modern"]
 
 
 def command(words: list[str]) -> int:
@@ -24,15 +23,10 @@ def command(words: list[str]) -> int:
     return main(words)
 
 
-def with_controls(run: sonde.Run) -> Report:
-    """The report of a run with its controls beside it, as `sonde report` shows it."""
-    return attach_controls(run, run.report())
-
-
 def lab(models: list[Path], out: Path, estimators: tuple[str, ...], limit: int) -> Report:
     """The report of `sonde lab validate`."""
     order = Order(names=estimators, limit=limit, device="cpu")
-    return reported(validate(models, out, order))
+    return modern(reported(validate(models, out, order)))
 
 
 def made_up_lab(names: tuple[str, ...]) -> Report:
@@ -41,4 +35,4 @@ def made_up_lab(names: tuple[str, ...]) -> Report:
     checkpoints = [
         trials.likely("plain-1", "masked", facts=12, step=s, names=names) for s in (100, 500)
     ]
-    return lab_report(study, checkpoints)
+    return modern(lab_report(study, checkpoints))

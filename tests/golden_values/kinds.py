@@ -59,8 +59,7 @@ class Run:
 
     def document(self, name: str, shop: Workshop) -> Document:
         run = shop.run(name)
-        report = inside.with_controls(run) if self.asked.controls else run.report()
-        found = plain_report(report)
+        found = plain_report(run.report())
         return {**found, "bytes": shard_bytes(run)} if self.asked.exact else found
 
 
@@ -108,7 +107,7 @@ class Reread:
 
 
 @dataclass(frozen=True, slots=True)
-class Analysis:
+class Comparison:
     """Runs compared, by `sonde.compare`."""
 
     of: tuple[str, ...]
@@ -178,7 +177,7 @@ class Card:
         return within(EXACT, EXACT)
 
     def document(self, name: str, shop: Workshop) -> Document:
-        return plain_report(sonde.card(DATA.get(self.data, self.data)))
+        return plain_report(inside.modern(sonde.card(DATA.get(self.data, self.data))))
 
 
 def nearness(*asked: Asked) -> dict[str, float]:
