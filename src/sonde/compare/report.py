@@ -208,7 +208,7 @@ def _differences(
     columns = (["relation"] if aligned.facts["relation"].n_unique() > 1 else []) + list(groups)
     frame = by_group(aligned, metric, reference, columns, seed)
     labels = aligned.facts.select(col("relation").cast(pl.String), "label").unique()
-    title = dict(labels.iter_rows())
+    title = {"other": "other", **dict(labels.iter_rows())}
     for column in columns:
         part = frame.filter(col("column") == column)
         if part.is_empty():

@@ -41,7 +41,7 @@ class LkeShots(IcLke):
     name, length_setting = "lke-shots", ""
     groups = ("relation", "n_shots", ("relation", "n_shots"))
     contrasts = (m.Contrast("n_shots", "last", ("accuracy",)),)
-    layout = Layout(headlines=("accuracy.full", "enough"), columns=("accuracy.seeds.stdev",))
+    layout = Layout(headlines=("accuracy.full", "enough"), columns=("accuracy",))
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -117,6 +117,7 @@ class LkeBaselines(IcLke):
     example_separator: str = setting("space", SEPARATOR_HELP)
 
     name = "lke-baselines"
+    groups = ("relation",)
     layout = Layout(
         headlines=(f"accuracy.{BASE}", *(f"accuracy.template.{source}" for source in SOURCES)),
         notes=(

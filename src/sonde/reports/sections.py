@@ -196,7 +196,8 @@ def breakdowns(view: View) -> Iterator[Exhibit]:
 def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     """A metric and its control in each group of a column."""
     part = view.plain.filter(col("group_by") == list(by), of="value")
-    present = view.metrics.keys() & set(part["metric"])
+    several = part.filter(pl.len().over("metric") > 1)  # one value of a group compares nothing
+    present = view.metrics.keys() & set(several["metric"])
     if not present:
         return  # numbers that have a figure of their own
     wanted = dict.fromkeys((*view.layout.headlines, *view.layout.columns))
@@ -204,8 +205,6 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
         view.metrics[id] for id in dict.fromkeys([*wanted, *part["metric"]]) if id in present
     )
     values = part.filter(metric=metric.id)["group"].to_list()
-    if len(values) < 2:
-        return
     at, labels = by.index(name), group_labels(view, name)
     if not (name in view.results.probe.axes or name.startswith(USER[1]) or name == "template_no"):
         sizes = {g[at]: view.get(metric, "value", by, g) or Estimate(0) for g in values}
