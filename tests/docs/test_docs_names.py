@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,7 +21,6 @@ from sonde.core.prompts import KEY, TEXTS
 from sonde.data.catalog import load
 from sonde.data.format import write_dataset
 from sonde.models.scripted import Scripted
-from sonde.reporting.render.json import as_json
 from sonde.store.manifest import OPTIONAL
 from sonde.store.runs import CERTIFICATE
 from sonde.store.shards import ANSWERS, NAMES
@@ -41,8 +41,20 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> sonde.Run:
 
 
 def test_the_json_report_has_the_documented_keys(run: sonde.Run) -> None:
-    printed = as_json(run.report(), run.provenance())
-    assert sorted(printed) == sorted(first_cells(FORMATS, "Report"))
+    assert list(run.report().to_json()) == first_cells(FORMATS, "Report")
+
+
+def test_estimates_and_facts_have_the_documented_columns(run: sonde.Run) -> None:
+    assert run.estimates().columns == first_cells(FORMATS, "Estimates")
+    documented = {cell for row in rows(FORMATS, "Facts") for cell in re.findall(r"`([^`]+)`", row[0])}
+    assert {name for name in run.facts().columns if "." not in name} <= documented
+    documented |= {
+        cell
+        for heading in ("Templates", "Graded prompts")
+        for row in rows(FORMATS, heading)
+        for cell in re.findall(r"`([^`]+)`", row[0])
+    }
+    assert {name for name in run.rows().columns if "." not in name} <= documented
 
 
 SCHEMA = pa.schema(

@@ -16,7 +16,6 @@ from sonde.cli.options import ComputeOptions
 from sonde.core.abilities import Identity
 from sonde.data.catalog import bundled
 from sonde.runs.shards import OPTION
-from sonde.runs.sweep import cells
 from sonde.runs.throughput import total_work
 
 from .pages import PAGES
@@ -49,10 +48,10 @@ def examples() -> Iterator[str]:
 
 
 def in_documents() -> Iterator[str]:
-    """Every command in the documents that puts a probe to SmolLM2."""
+    """Every command in the documents that prompts SmolLM2 with a probe."""
     for page in PAGES:
         text = page.read_text(encoding="utf-8").replace("\\\n", " ")
-        for found in re.finditer(r"^ *\$? ?(sonde (?:run|sweep) [^\n`]*)", text, re.MULTILINE):
+        for found in re.finditer(r"^ *\$? ?(sonde run [^\n`]*)", text, re.MULTILINE):
             if " -m smollm2" in found[1] and "[OPTIONS]" not in found[1]:
                 yield " ".join(found[1].split())
 
@@ -60,7 +59,7 @@ def in_documents() -> Iterator[str]:
 RUN = sorted(
     text
     for text in {*examples(), *in_documents()}
-    if re.match("sonde (run|sweep) .*-m smollm2", text)
+    if re.match("sonde run .*-m smollm2", text)
     and re.search(r"-d (\S+)|$", text)[1] in (None, *bundled())  # type: ignore[index]
 )
 """Those that ask about a dataset which comes with sonde."""
@@ -81,13 +80,7 @@ def test_an_example_is_about_a_minutes_work(
         "sonde.cli.plan.show_plan", lambda *given: asked.append((given[0], given[2]))
     )
 
-    def sweep(probe: Any, _: Any, dataset: Any, over: Any, *__: Any, **___: Any) -> None:
-        asked.extend((each, dataset) for _, each in cells(probe, over))
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("sonde.runs.sweep.sweep", sweep)
-    words = shlex.split(text)[1:]
-    main([*words, "--plan"] if words[0] == "run" else words)
+    main([*shlex.split(text)[1:], "--plan"])
     can: Any = frozenset({"score", "generate", "sample", "trace"})
     work = sum(total_work(probe.suited(can), dataset) for probe, dataset in asked)
     most = MOST if text in {*examples()} else SHOWN
