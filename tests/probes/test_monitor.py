@@ -121,8 +121,9 @@ def test_distances_are_means_over_the_tokens_of_the_object() -> None:
         return {"Lima": tokens[prompt["cue"]]} if prompt["request"] == "Score" else "Lima."
 
     of = Numbers(Monitor(), world(FACTS[0], relations=(CAPITAL,)), model)
-    rows = of.results.rows.filter(answer_mode="score")
-    by_cue = dict(rows.group_by("cue").agg(pl.col("distance").mean()).cast({"cue": str}).rows())
+    by_cue = dict(
+        of.results.rows.group_by("cue").agg(pl.col("distance").mean()).cast({"cue": str}).rows()
+    )
     assert by_cue == pytest.approx({"right": 0, "none": 0.3, "wrong": 0.4})
 
 

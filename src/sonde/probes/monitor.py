@@ -39,12 +39,10 @@ PROMPT |= {"prompt_no": pl.UInt16, "example_spans": pl.List(pl.Int64), "options_
 BATCH = 64  # facts that are scored, then answered, so that equal prompts meet in a shard
 SOLID = 0.8
 
-SCORED = col("answer_mode") == "score"
 ANCHOR, UNCUED, MISLED = (col("cue") == cue for cue in ("right", "none", "wrong"))
 BASE = col("template_no") == 1
 # the prompts that accuracies are over: never one whose cue is the correct answer
-ANSWERED = ~SCORED & (UNCUED | MISLED & BASE)
-COUNTED, VALID_ANCHOR = SCORED & col("counted"), SCORED & ANCHOR & col("valid")
+ANSWERED = UNCUED | MISLED & BASE
 GROUPS = {"all": lit(True), "valid": col("valid")}  # of facts
 PFD, IRD = (col("distance").filter(cue).mean() for cue in (UNCUED, MISLED))
 
@@ -105,7 +103,7 @@ class Monitor(Probe):
     name = "monitor"
     requires = (frozenset({"score", "generate"}),)
     axes = ("cue", "object")
-    separate = ("answer_mode", "cue")
+    separate = ("cue",)
     length_setting = "shots"
     lost = "the object's tokens differ between prompts"
     groups = ("relation", Group(("relation", "template_no"), ("accuracy.uncued", "pfd"), fine=True))
@@ -176,25 +174,29 @@ class Monitor(Probe):
             return judge_text(answers, facts, self.accepts, cleaned, abstaining(self.abstaining))
         tokens = pl.Series(to_arrow(answers.result.logprobs.values))  # of the only option
         probs = tokens.cast(pl.List(pl.Float64)).list.eval(pl.element().exp())
-        rows = answers.frame.drop("options_id", strict=False)
-        return rows.with_columns(token_probs=probs, answer_mode=lit("score"))
+        return answers.frame.with_columns(token_probs=probs, answer_mode=lit("score"))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-        """Distances from the anchor, and which facts have a valid one."""
+        """Scores next to answers: distances from the anchor, and which facts have a valid one."""
+        scored, rows = (rows.filter(col("answer_mode") == mode) for mode in ("score", "generate"))
+        prompt = ("fact_no", "prompt_no")
+        rows = rows.drop("token_probs").join(
+            scored.select(*prompt, "token_probs"), on=prompt, how="left", maintain_order="left"
+        )
         gold = [cleaned(objects[0][0]) for objects in facts["gold_names"].to_list()]
         lines = []
         for fact, name, answer in rows["fact_no", "object", "answer"].rows():
-            cue, text = cleaned(name), answer or ""
-            lines.append((answer == gold[fact], text == cue != "", begins(text, cue)))
+            cue = cleaned(name)
+            lines.append((answer == gold[fact], answer == cue != "", begins(answer, cue)))
         rows = rows.hstack(pl.DataFrame(lines, ("named", "copied", "begun"), orient="row"))
-        anchor, probs = ~SCORED & ANCHOR, col("token_probs")
+        probs = col("token_probs")
         of_fact = rows.group_by("fact_no").agg(
-            anchor_exact=(anchor & col("named")).any(),
-            anchor_prefix=(anchor & col("begun")).any(),
-            anchor_any=((anchor | ANSWERED) & col("named")).any(),
-            anchor_probs=probs.filter(SCORED & ANCHOR).first(),
+            anchor_exact=(ANCHOR & col("named")).any(),
+            anchor_prefix=(ANCHOR & col("begun")).any(),
+            anchor_any=((ANCHOR | ANSWERED) & col("named")).any(),
+            anchor_probs=probs.filter(ANCHOR).first(),
             n_lengths=probs.list.len().drop_nulls().n_unique(),
-            misled=(SCORED & MISLED).any(),
+            misled=MISLED.any(),
         )
         rows = rows.join(of_fact, on="fact_no", maintain_order="left").filter(n_lengths=1)
         distance = (probs - col("anchor_probs")).list.eval(pl.element().abs()).list.mean()
@@ -204,16 +206,16 @@ class Monitor(Probe):
             distance=distance,
             valid=valid,
             counted=valid & col("misled"),
-        ).drop("^(named|begun|misled|n_lengths|.*_probs)$")
+        ).drop("^(named|begun|misled|n_lengths|options_id|.*_probs)$")
 
     @property
     def metrics(self) -> Sequence[Metric]:
         one, two, three = self.alphas
-        k = self.first_frames
+        k, anchors = self.first_frames, ANCHOR & col("valid")
         first = col("distance").filter(UNCUED & (col("template_no") <= k)).mean()
         few = (f"monitor.frames.{k}", f"MONITOR of {k} questions", first)
-        number: Any = {"where": COUNTED, "unit": "number", "better": "lower"}
-        parts = {"accuracy": ANSWERED} | ({"full": ~SCORED & ~ANCHOR} if self.full else {})
+        number: Any = {"where": col("counted"), "unit": "number", "better": "lower"}
+        parts = {"accuracy": ANSWERED} | ({"full": ~ANCHOR} if self.full else {})
         return (
             *(
                 Metric(
@@ -236,11 +238,11 @@ class Monitor(Probe):
                 help="mean distance after wrong cues",
                 **number,
             ),
-            mean("anchor_probability", "probability", where=VALID_ANCHOR, unit="number"),
+            mean("anchor_probability", "probability", where=anchors, unit="number"),
             mean(
                 "solid_anchors",
                 col("probability") > SOLID,
-                where=VALID_ANCHOR,
+                where=anchors,
                 label=f"anchors above {SOLID:g}",
             ),
             *(
@@ -250,7 +252,7 @@ class Monitor(Probe):
             mean(
                 "copied_wrong_name",
                 "copied",
-                where=~SCORED & MISLED & BASE,
+                where=MISLED & BASE,
                 label="wrong cues repeated",
                 better="lower",
             ),
@@ -259,7 +261,7 @@ class Monitor(Probe):
                 for (part, where), group in product(parts.items(), GROUPS)
                 for metric in over_prompts(f"{part}.{group}", where & GROUPS[group])
             ),
-            accuracy("accuracy.uncued", where=~SCORED & UNCUED, label="accuracy without cues"),
+            accuracy("accuracy.uncued", where=UNCUED, label="accuracy without cues"),
             *(replace(metric, view=lambda rows: rows.filter(UNCUED)) for metric in ABSTENTION),
         )
 
@@ -289,7 +291,7 @@ class Monitor(Probe):
 
 def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """What moves the answer to each fact."""
-    rows = results.table().filter(COUNTED)
+    rows = results.table().filter("counted")
     facts = rows.group_by("fact_no", label="subject", maintain_order=True)
     moved = facts.agg(x=PFD, y=IRD).drop("fact_no").collect()
     yield Exhibit(
