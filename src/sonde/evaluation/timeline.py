@@ -134,7 +134,8 @@ def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFra
     )
     subjects = subjects.unique(maintain_order=True)
     fit = replace(results, rows=fits, facts=subjects)
-    parts.append(estimate(fit, [FIT], groups=("year",), over=("facts",), seed=seed))
+    by_year = estimate(fit, [FIT], groups=("year",), over=("facts",), seed=seed)
+    parts.append(by_year.filter(col("group_by").list.len() > 0))
     sizes = fits["year"].value_counts()
     full = sizes.filter(col("count") >= KNOWN * col("count").max())["year"].to_list()
     if len(full) > 1 and fits["share"].max():
