@@ -123,7 +123,6 @@ class IcLke(ListProbe):
     axes = ("seed", "n_shots", "separator", "context")
     separate = ("context", "answer_mode")
     length_setting = "shots"
-    groups = ("relation", "seed", ("relation", "seed"))
 
     def __post_init__(self) -> None:
         check_language(self.language)
@@ -142,6 +141,10 @@ class IcLke(ListProbe):
     @property
     def metrics(self) -> Sequence[m.Metric]:
         return (*choice_metrics(self.levels), BETWEEN_SEEDS, *m.ABSTENTION)
+
+    @property
+    def groups(self) -> Sequence[str | tuple[str, ...] | m.Group]:
+        return ("relation", "seed", ("relation", "seed")) if self.seeds > 1 else ("relation",)
 
     @property
     def layout(self) -> Layout:
