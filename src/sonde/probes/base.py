@@ -56,7 +56,7 @@ class Probe:
     """What a model must be capable of: alternatives, in order of preference."""
     unit: ClassVar[Literal["fact", "pair"]] = "fact"
     axes: ClassVar[tuple[str, ...]] = ()
-    """Further columns that tell rows of the same prompt apart."""
+    """Further columns of the key of a row."""
     separate: ClassVar[tuple[str, ...]] = ("answer_mode",)
     """Columns whose values are never pooled."""
     length_setting: ClassVar[str] = ""

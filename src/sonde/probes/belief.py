@@ -46,7 +46,7 @@ class Belief(MaskProbe):
     )
     min_prompts: int = setting(
         100,
-        "prompts a template needs for an overconfidence of its own",
+        "prompts that a template needs to have its overconfidence measured",
         min=1,
         analysis_only=True,
     )

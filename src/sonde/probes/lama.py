@@ -1,6 +1,6 @@
 """LAMA: one cloze sentence per fact, answered by one token or by scoring the relation's objects.
 
-If facts name options of their own, these are chosen from. UHN excludes facts whose answer can be
+If facts name options, the answer is one of these. UHN excludes facts whose answer can be
 guessed from the subject's name: the name contains it or, for persons, a part of the name suggests
 it to the model.
 """
@@ -83,12 +83,14 @@ class Lama(MaskProbe):
     @property
     def layout(self) -> Layout:
         guessed = " or a part of the name suggests it to the model" if self.uhn == "names" else ""
-        own = ["If all facts of a relation name options, each is answered by one of its own."]
+        choice = (
+            "If all facts of a relation name options, each is answered by one of those it names."
+        )
         return Layout(
             headlines=("p_at_1", "uhn.p_at_1", f"p_at_{self.k}", "mrr"),
             notes=(
                 f"UHN excludes facts whose subject's name contains the object{guessed}.",
-                *(own if self.options == "own" else []),
+                *([choice] if self.options == "own" else []),
                 *self.notes,
             ),
         )
@@ -101,12 +103,12 @@ class Lama(MaskProbe):
         for relation in data.asked_relations():
             facts = data.asked_frame(relation.id)
             subjects, objects = usual_names(facts), data.object_names(relation.id)
-            own = own_options(facts) if self.options == "own" else None
+            named = own_options(facts) if self.options == "own" else None
             options: Sequence[Names] = [objects]
-            request = self._request(data, relation, own)
-            if own is not None and self.answer == "score":
+            request = self._request(data, relation, named)
+            if named is not None and self.answer == "score":
                 numbers: dict[Names, int] = {}
-                ids = [numbers.setdefault(tuple(names), len(numbers)) for names in own]
+                ids = [numbers.setdefault(tuple(names), len(numbers)) for names in named]
                 subjects = subjects.with_columns(options_id=pl.Series(ids, dtype=pl.UInt32))
                 options = tuple(numbers)
             yield from fill_templates(
@@ -126,13 +128,13 @@ class Lama(MaskProbe):
                     yield replace(batch, cloze=False)
 
     def _request(
-        self, data: Dataset, relation: Relation, own: pl.Series | None
+        self, data: Dataset, relation: Relation, named: pl.Series | None
     ) -> Score | FillMask:
         if self.answer == "score":
             return Score(capitalize=self.capitalize, punctuation=self.punctuation)
         targets = data.object_names(relation.id, aliases=True)
-        if own is not None:
-            targets = tuple(dict.fromkeys((*targets, *own.explode())))
+        if named is not None:
+            targets = tuple(dict.fromkeys((*targets, *named.explode())))
         return FillMask(
             top_k=self.top_k,
             targets=targets,
@@ -147,10 +149,10 @@ class Lama(MaskProbe):
         options: list[list[str]] = []
         ranks, gold = [], iter(facts["gold_names"])
         for relation in data.asked_relations():
-            asked = data.asked_frame(relation.id)
-            own = own_options(asked) if self.options == "own" else None
+            prompted = data.asked_frame(relation.id)
+            named = own_options(prompted) if self.options == "own" else None
             order = ranked(name for name, _ in commonest_objects(data.split_frame(relation.id)))
-            for names in own.to_list() if own is not None else [[]] * asked.height:
+            for names in named.to_list() if named is not None else [[]] * prompted.height:
                 options.append(sorted(names, key=lambda name: order.get(name, len(order) + 1)))
                 ranks.append(control_rank(ranked(options[-1]) or order, next(gold)))
         return facts.with_columns(
@@ -165,8 +167,8 @@ class Lama(MaskProbe):
         frame = answers.frame.select(*FACT, "template")
         about = frame.join(known, on=FACT, how="left", maintain_order="left")
         graded = judge(answers, facts, self.normalize).with_columns(about["control_rank"])
-        own = (col("options").list.len() > 0) & ~col("template").str.starts_with(NAME_PARTS)
-        rows = np.flatnonzero(about.select(own).to_series())
+        chooses = (col("options").list.len() > 0) & ~col("template").str.starts_with(NAME_PARTS)
+        rows = np.flatnonzero(about.select(chooses).to_series())
         if not isinstance(answers.batch.request, FillMask) or not len(rows):
             return graded
         chosen, about = choose(answers.select(rows), about["options"].gather(rows)), about[rows]

@@ -71,7 +71,7 @@ def fill_templates(
     if not templates:
         return
     plain = all(template.plain for template in templates)
-    marks = [closing_mark(each, relation.language) if close else "" for each in templates]
+    marks = [closing_mark(t, relation.language) if close else "" for t in templates]
     further = [name for name in subjects.columns if name not in ("fact", "names", *FACT_VALUES)]
     # a suffix may end with the subject, whose name may end with the mark, as in "Apple Inc."
     open_end = ~col("suffix").str.ends_with(col("mark"))
