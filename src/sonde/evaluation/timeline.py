@@ -7,31 +7,31 @@ correct at a later one, or wrong.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from operator import or_
 
 import numpy as np
 import polars as pl
 from polars import col
 
 from sonde.core.dates import holds, in_order
+from sonde.core.fact_frames import DATES
 from sonde.core.facts import Dataset
 from sonde.evaluation.estimate import Metric, estimate
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import Floats
-from sonde.evaluation.tables import ESTIMATES, Results
+from sonde.evaluation.tables import ESTIMATES, LEFT, Results
 
 KNOWN = 0.5  # years with a smaller share of the subjects of the fullest year are not fitted
-CORRECT, OUTDATED, TOO_NEW, WRONG = "correct", "outdated", "too_new", "wrong"
 HELP = {
-    CORRECT: "share of answers that are correct at the date of the prompt",
-    OUTDATED: "share of answers that were correct at an earlier date",
-    TOO_NEW: "share of answers that become correct at a later date",
-    WRONG: "share of answers that are correct at no date",
+    "correct": "share of answers that are correct at the date of the prompt",
+    "outdated": "share of answers that were correct at an earlier date",
+    "too_new": "share of answers that become correct at a later date",
+    "wrong": "share of answers that are correct at no date",
 }
 METRICS = tuple(
     Metric(
         f"dates.{name}", num=(col("timing") == name).mean(), where=col("timing").is_not_null(),
-        label=name.replace("_", " "), better="higher" if name == CORRECT else "lower", help=help,
+        label=name.replace("_", " "), better="higher" if name == "correct" else "lower", help=help,
     )
     for name, help in HELP.items()
 )  # fmt: skip
@@ -41,120 +41,94 @@ FIT = Metric(
 )  # fmt: skip
 
 
-def _best(shares: Floats, years: Sequence[str]) -> Floats:
-    return np.array(years, dtype=np.float64)[shares.argmax(axis=-1)]
+def first_best(shares: Floats, years: Sequence[str]) -> Floats:
+    best: Floats = np.array(years, dtype=np.float64)[shares.argmax(axis=-1)]
+    return best
 
 
 BEST = Metric(
-    "dates.best_year", num=col("share").mean(), by="year", stat=_best, label="best year",
-    unit="number", better="", help="the year in which most answers are correct, the first of several",
+    "dates.best_year", num=col("share").mean(), by="year", stat=first_best, label="best year",
+    unit="number", better="",
+    help="the year in which most answers are correct, the first of several",
 )  # fmt: skip
 
 
-class Span(NamedTuple):
-    """Names that are correct of a subject from a date to another; open if these are empty."""
-
-    names: list[str]
-    first: str
-    last: str
+Span = tuple[list[str], str, str]
+"""Names that are correct of a subject, from a date to another; an empty date is open."""
 
 
 def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFrame, list[Exhibit]]:
     """ESTIMATES of `METRICS` over all and by year, of the fit of each year and of the best year."""
     spans: dict[tuple[str, str], list[Span]] = {}
     for relation in data.asked_relations():
-        columns = ("subject_id", "object_names", "date", "valid_from", "valid_to")
-        for subject, objects, *dates in data.frame(relation.id).select(columns).iter_rows():
+        frame = data.frame(relation.id).select("subject_id", "object_names", *DATES)
+        for subject, objects, *dates in frame.iter_rows():
             if any(dates):
                 names = [name for entity in objects for name in entity]
-                spans.setdefault((relation.id, subject), []).append(Span(names, *_valid(*dates)))
-    columns = [
-        "fact_no",
-        "relation",
-        "subject_id",
-        "cluster",
-        "language",
-        "date",
-        "valid_from",
-        "valid_to",
-    ]
-    table = results.table([*columns, "answer", "answer_mode", "correct"])
-    dated = pl.any_horizontal(col("date", "valid_from", "valid_to").is_not_null())
-    answers = table.group_by(*columns, "answer", "answer_mode", "correct").agg(n=pl.len())
-    answers = (
-        answers.filter(dated & col("answer").is_not_null()).sort("fact_no", "answer").collect()
-    )
+                spans.setdefault((relation.id, subject), []).append((names, *_valid(*dates)))
+    key = ["fact_no", "answer", "correct"]
+    about = ["relation", "subject_id", "language", *DATES]
+    table = results.table([*key, *about, "answer_mode"]).drop_nulls("answer")
+    table = table.with_columns(col(*DATES, "language").fill_null(""))
+    table = table.filter(pl.any_horizontal(col(DATES) != ""))
+    generated = (col("answer_mode") == "generate").any()
+    answers = table.group_by(*key, *about).agg(generated=generated, n=pl.len())
+    timed = answers.sort("fact_no", "answer").collect()
     verdicts, years = [], []
-    said: dict[tuple[str, str], list[tuple[int, list[Span]]]] = {}
-    for row in answers.with_columns(col(pl.Enum).cast(pl.String)).iter_rows(named=True):
-        about, text = (row["relation"], row["subject_id"]), row["answer"]
-
-        def stated(span: Span, text: str = text, row: Any = row) -> bool:
-            if row["answer_mode"] == "generate":
-                return results.probe.accepts(text, span.names, row["language"] or "")
-            return text in span.names
-
-        true = [span for span in spans[about] if stated(span)]
-        said.setdefault(about, []).append((row["n"], true))
-        date = row["date"] or ""
-        first, last = (
-            (date, date) if date else _valid("", row["valid_from"] or "", row["valid_to"] or "")
-        )
+    given: dict[tuple[str, str], list[tuple[int, list[Span]]]] = {}
+    for row in timed.cast({"relation": pl.String, "answer": pl.String}).iter_rows():
+        _, text, correct, relation_id, subject, language, date, *valid, written, n = row
+        known = spans[relation_id, subject]
+        if written:
+            stated = [span for span in known if results.probe.accepts(text, span[0], language)]
+        else:
+            stated = [span for span in known if text in span[0]]
+        given.setdefault((relation_id, subject), []).append((n, stated))
+        first, last = (date, date) if date else valid
         years.append((first or last)[:4])
-        over = [not in_order(first, span.last) for span in true]
-        to_come = [not in_order(span.first, last) for span in true]
-        now = not all(a or b for a, b in zip(over, to_come, strict=True))
-        earlier = OUTDATED if any(over) else TOO_NEW if any(to_come) else WRONG
-        verdicts.append(CORRECT if row["correct"] or now else earlier)
+        over = [not in_order(first, end) for _, _, end in stated]
+        to_come = [not in_order(start, last) for _, start, _ in stated]
+        if correct or not all(map(or_, over, to_come)):
+            verdicts.append("correct")
+        else:
+            verdicts.append("outdated" if any(over) else "too_new" if any(to_come) else "wrong")
     if not verdicts:
         return pl.DataFrame(schema=ESTIMATES), []
-    key = ["fact_no", "answer", "answer_mode", "correct"]
-    timing = answers.select(key).with_columns(timing=pl.Series(verdicts), year=pl.Series(years))
-    rows = results.rows.join(timing, on=key, how="left", maintain_order="left")
+    timing = timed.select(key).with_columns(timing=pl.Series(verdicts), year=pl.Series(years))
+    rows = results.rows.join(timing, on=key, **LEFT)
     parts = [estimate(replace(results, rows=rows), METRICS, groups=("relation", "year"), seed=seed)]
 
-    # how many of the answers about each subject are correct in each year
-    relations = results.facts["relation"].dtype
-    cells = [
-        (number, relation, year, sum(n for n, true in given if _any(true, year)))
-        for number, ((relation, subject), given) in enumerate(said.items())
-        for year in sorted({*years})
-        if _any(spans[relation, subject], year)
-    ]
-    totals = [sum(n for n, _ in given) for given in said.values()]
-    fits = pl.DataFrame(cells, ("fact_no", "relation", "year", "n"), orient="row")
-    fits = fits.with_columns(
-        col("relation").cast(relations),
-        fact_no=col("fact_no").rank("dense") - 1,
-        share=col("n") / pl.Series(totals).gather(fits["fact_no"]),
-        template_no=pl.lit(0),
-    )
-    subjects = fits.select(
-        "fact_no", "relation", cluster="fact_no", excluded=pl.lit(None, pl.String)
-    )
-    subjects = subjects.unique(maintain_order=True)
-    fit = replace(results, rows=fits, facts=subjects)
-    by_year = estimate(fit, [FIT], groups=("year",), over=("facts",), seed=seed)
-    parts.append(by_year.filter(col("group_by").list.len() > 0))
-    sizes = fits["year"].value_counts()
+    # each subject counts the same, in the years for which the data say what is correct of it
+    cells = []
+    for number, ((relation_id, subject), counts) in enumerate(given.items()):
+        total = sum(n for n, _ in counts)
+        for year in sorted({*years}):
+            if _holds(spans[relation_id, subject], year):
+                share = sum(n for n, stated in counts if _holds(stated, year)) / total
+                cells.append((relation_id, number, year, share))
+    shares = pl.DataFrame(cells, ("relation", "cluster", "year", "share"), orient="row")
+    fits = Results.of(shares)
+    fit = estimate(fits, [FIT], groups=("year",), over=("facts",), seed=seed)
+    parts.append(fit.filter(col("group_by").list.len() > 0))
+    sizes = shares["year"].value_counts()
     full = sizes.filter(col("count") >= KNOWN * col("count").max())["year"].to_list()
-    if len(full) > 1 and fits["share"].max():
-        best = replace(BEST, where=col("year").is_in(full))
-        parts.append(estimate(fit, [best], over=("facts",), seed=seed))
+    if len(full) > 1 and shares["share"].max():
+        best = estimate(
+            fits, [replace(BEST, where=col("year").is_in(full))], over=("facts",), seed=seed
+        )
+        parts.append(best.with_columns(n="n_clusters"))
     estimates = pl.concat(parts)
     labels = {metric.id: metric.label for metric in (*METRICS, FIT)}
-    shown = estimates.filter(col("metric").is_in(list(labels)), of="value", over="facts")
-    by_year = shown.filter(col("group_by") == ["year"]).select(
-        x=col("group").list.first(), y="value", low="low", high="high", n="n",
+    lines = estimates.filter(col("group_by") == ["year"], of="value", over="facts").select(
+        "low", "high", "n", x=col("group").list.first(), y="value",
         color=col("metric").replace_strict(labels),
     )  # fmt: skip
-    units = {"y": "percent", "n": "count"}
-    title = "Answers by the year of the prompt"
     note = "“correct then” is of all answers, whatever the year of the prompt."
-    lines = Exhibit(
-        "dates-by-year", title, by_year, units, "lines", note, "year", "share of answers"
-    )
-    return estimates, [lines]
+    figure = Exhibit(
+        "dates-by-year", "Answers by the year of the prompt", lines, {"y": "percent", "n": "count"},
+        "lines", note, "year", "share of answers",
+    )  # fmt: skip
+    return estimates, [figure]
 
 
 def _valid(date: str, first: str, last: str) -> tuple[str, str]:
@@ -162,5 +136,5 @@ def _valid(date: str, first: str, last: str) -> tuple[str, str]:
     return (first, last) if first or last else (date, date)
 
 
-def _any(spans: Iterable[Span], year: str) -> bool:
-    return any(holds(year, span.first, span.last) for span in spans)
+def _holds(spans: Iterable[Span], year: str) -> bool:
+    return any(holds(year, first, last) for _, first, last in spans)
