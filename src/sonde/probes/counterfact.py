@@ -167,7 +167,9 @@ class Counterfact(Probe):
             help = (
                 f"share of a case's {role} prompts after which the expected object is more likely"
             )
-            score = Metric(role, num=CORRECT.mean(), baseline=col("baseline").mean(), help=help, **of_role)
+            score = Metric(
+                role, num=CORRECT.mean(), baseline=col("baseline").mean(), help=help, **of_role
+            )
             scores.append(score)
             more += [
                 Metric(f"{role}_magnitude", num=col("difference").mean(), unit="points", **of_role),

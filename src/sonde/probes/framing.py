@@ -25,11 +25,11 @@ from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
-from sonde.evaluation.estimate import Metric, spread
+from sonde.evaluation.estimate import Group, Metric, spread
 from sonde.evaluation.judge import SENT, judge_text
-from sonde.evaluation.layout import Layout
+from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.metrics import ABSTENTION, cell_means
-from sonde.evaluation.tables import FACT, fact_table
+from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
 from sonde.prompting.cues import (
@@ -60,6 +60,7 @@ from sonde.prompting.matching import (
 )
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
+TASKS: Mapping[Task, Any] = {"wp": sentences, "qa": questions, "fc": statements}
 TRUE, FALSE, NEITHER = "True", "False", ""
 ANSWER_TOKENS, VERDICT_TOKENS = 15, 5
 BLOCK = 1024  # facts for which a template comes after the other, so that texts share a shard
@@ -77,8 +78,13 @@ NONE, RIGHT, WRONG = (col("cue") == cue for cue in ("none", "right", "wrong"))
 SAID = {"said_true": TRUE, "said_false": FALSE, "said_neither": NEITHER}
 # a row for each fact and template: means over the objects of its prompts
 CELLS = cell_means("task", "cue", "template_no")
+TEMPLATE_METRICS = ("accuracy.wp", "accuracy.qa", "accuracy.fc_pos", "accuracy.fc_neg")
+EXHIBITS = (
+    ("accuracy", "Tasks", ("accuracy", "best", "worst", "stdev")),
+    ("cue", "Cues before the base question", ("cue", "copied")),
+)
 LEMMAS = col("correct_lemmas")
-DUE = when(col("cue") == "right").then(lit(TRUE)).otherwise(lit(FALSE))
+DUE = when(RIGHT).then(lit(TRUE)).otherwise(lit(FALSE))
 
 
 def is_name(text: str, names: Sequence[str], language: str = "") -> bool:
@@ -105,15 +111,12 @@ def verdict_metrics(mode: str, suffix: str, label: str) -> Iterator[Metric]:
     where = STATEMENT & (col("answer_mode") == mode)
     for kind, cue, truth in (("pos", RIGHT, "true"), ("neg", WRONG, "false")):
         yield from task_metrics(f"fc_{kind}{suffix}", f"{truth} statements, {label}", where & cue)
-    measures = {"accuracy": "correct", "readings_agree": "agree"} | {name: name for name in SAID}
-    if mode == "generate":
-        del measures["readings_agree"]
-    for id, column in measures.items():
+    for column in ("correct", *SAID, *(["readings_agree"] if mode == "score" else [])):
+        id, chance = ("accuracy", 0.5) if column == "correct" else (column, None)
         num = (col(column).filter(RIGHT).mean() + col(column).filter(WRONG).mean()) / 2
-        chance = 0.5 if id == "accuracy" else None
         yield Metric(
             f"{id}.fc{suffix}", num=num, where=where, view=CELLS, chance=chance,
-            label=f"statements, {label}: {id}",
+            label=f"statements, {label}: {id.replace('_', ' ')}",
         )  # fmt: skip
 
 
@@ -157,12 +160,7 @@ class Framing(Probe):
 
     def tasks(self, relation: Relation) -> Mapping[Task, tuple[Template, ...]]:
         """The templates of each task, the one of its examples first."""
-        n = self.paraphrases
-        return {
-            "wp": sentences(relation, n),
-            "qa": questions(relation, n),
-            "fc": statements(relation, n),
-        }
+        return {task: select(relation, self.paraphrases) for task, select in TASKS.items()}
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """Questions, then sentences and statements: the base question has number 1."""
@@ -180,60 +178,52 @@ class Framing(Probe):
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation, task by task, template by template."""
-        empty, facts = True, self.facts(data).filter(col("excluded").is_null())
-        for relation in data.asked_relations():
-            check_language(language_of(self.language, relation.language))
-            first = draw_key(data.selection.seed, f"verdict:{relation.id}") % 2
-            for batch in self._prompts(
-                relation, facts.filter(col("relation") == relation.id), first
-            ):
-                empty = False
-                yield batch
-        if empty and facts.is_empty():
-            raise DataError(
-                f"dataset {data.name!r}: every fact is needed as an example, so none is left to "
-                "prompt; set shots lower, or give other facts the split 'train'"
-            )
-        if empty:
+        relations = [relation for relation in data.asked_relations() if self.templates(relation)]
+        facts, form = self.facts(data).filter(col("excluded").is_null()), self.frame
+        if not relations:
             raise DataError(
                 f"dataset {data.name!r} has no templates to prompt with: neither statements, such "
                 "as '[X] was born in [Y].', nor questions, such as 'Where was [X] born? [Y].'; add "
                 "some, or name other relations"
             )
-
-    def _prompts(
-        self, relation: Relation, facts: pl.DataFrame, first: int
-    ) -> Iterator[PromptBatch]:
-        tasks, form = self.tasks(relation), self.frame
-        around = phrasing(relation.language, markers=self.markers, stop=self.stop)
-        written: dict[tuple[str, ...], tuple[str, list[int]]] = {}
-        for block, (task, templates) in product(facts.iter_slices(BLOCK), tasks.items()):
-            for template, part in product(
-                templates, block.iter_slices(PART if task == "fc" else BLOCK)
-            ):
-                prompts = []
-                for fact in part.iter_rows(named=True):
-                    named = [] if task == "fc" else [("none", "")]
-                    if task == "fc" or (task == "qa" and template == templates[0]):
-                        named += [("right", fact["gold_names"][0][0])]
-                        named += [("wrong", name) for name in fact["wrong"]]
-                    known = (task, *(example["subject"] for example in fact["examples"]))
-                    if known not in written:  # nearly all facts have the same examples
-                        written[known] = task_examples(
-                            task, templates[0], fact["examples"], form, around, first
-                        )
-                    shown, spans = written[known]
-                    for cue, name in named:
-                        subject = fact["subject"]
-                        text = shown + task_prompt(task, template, subject, name, form, around)
-                        key = (relation.id, fact["fact"], template.id, subject)
-                        prompts.append((*key, task, cue, name, text, "", spans))
-                frame = pl.DataFrame(prompts, PROMPT, orient="row")
-                frame = frame if self.shots else frame.drop("example_spans")
-                if task == "fc":
-                    yield PromptBatch(frame=frame, request=Score(), options=(around.verdicts,))
-                tokens = VERDICT_TOKENS if task == "fc" else ANSWER_TOKENS
-                yield PromptBatch(frame=frame, request=Generate(max_tokens=tokens))
+        if not facts["relation"].is_in([relation.id for relation in relations]).any():
+            raise DataError(
+                f"dataset {data.name!r}: every fact is needed as an example, so none is left to "
+                "prompt; set shots lower, or give other facts the split 'train'"
+            )
+        for relation in relations:
+            check_language(language_of(self.language, relation.language))
+            around = phrasing(relation.language, markers=self.markers, stop=self.stop)
+            first = draw_key(data.selection.seed, f"verdict:{relation.id}") % 2
+            blocks = facts.filter(relation=relation.id).iter_slices(BLOCK)
+            written: dict[tuple[str, ...], tuple[str, list[int]]] = {}
+            for block, (task, templates) in product(blocks, self.tasks(relation).items()):
+                for template, part in product(
+                    templates, block.iter_slices(PART if task == "fc" else BLOCK)
+                ):
+                    prompts = []
+                    for fact in part.iter_rows(named=True):
+                        named = [] if task == "fc" else [("none", "")]
+                        if task == "fc" or (task == "qa" and template == templates[0]):
+                            named += [("right", fact["gold_names"][0][0])]
+                            named += [("wrong", name) for name in fact["wrong"]]
+                        known = (task, *(example["subject"] for example in fact["examples"]))
+                        if known not in written:  # nearly all facts have the same examples
+                            written[known] = task_examples(
+                                task, templates[0], fact["examples"], form, around, first
+                            )
+                        shown, spans = written[known]
+                        for cue, name in named:
+                            subject = fact["subject"]
+                            text = shown + task_prompt(task, template, subject, name, form, around)
+                            key = (relation.id, fact["fact"], template.id, subject)
+                            prompts.append((*key, task, cue, name, text, "", spans))
+                    frame = pl.DataFrame(prompts, PROMPT, orient="row")
+                    frame = frame if self.shots else frame.drop("example_spans")
+                    if task == "fc":
+                        yield PromptBatch(frame=frame, request=Score(), options=(around.verdicts,))
+                    tokens = VERDICT_TOKENS if task == "fc" else ANSWER_TOKENS
+                    yield PromptBatch(frame=frame, request=Generate(max_tokens=tokens))
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether an answer contains one of the names, by lemmas."""
@@ -258,36 +248,32 @@ class Framing(Probe):
                 correct=verdict == rows.select(DUE).to_series(),
             )
         nested = col("correct_names").list.eval(pl.element().implode())
-        abstains = abstaining(self.abstaining)
-        named = facts.with_columns(gold_names=nested)
+        named, abstains = facts.with_columns(gold_names=nested), abstaining(self.abstaining)
         rows = judge_text(answers, named, is_name, cleaned, abstains)
-        about = facts.select(col("relation").cast(pl.String), "fact", "correct_names", "language")
-        about = rows.join(about, on=FACT, how="left", maintain_order="left")
-        columns = about.select("task", "cue", "object", "answer", "correct_names", "language")
-        graded = []
-        for task, cue, object, answer, names, language in columns.iter_rows():
-            lemmas = self.accepts(answer, names, language) if cue == "none" else None
-            verdict = first_verdict(answer) if task == "fc" else None
-            graded.append((lemmas, verdict, answer == cleaned(object) != ""))
-        schema = {"correct_lemmas": pl.Boolean, "verdict": pl.String, "copied": pl.Boolean}
-        rows = rows.hstack(pl.DataFrame(graded, schema, orient="row"))
-        sentence = when(col("task") == "wp").then("correct_lemmas").otherwise("correct")
+        lemmas = judge_text(answers, named, self.accepts, cleaned)["correct"]
+        pairs = rows["answer", "object"].rows()
+        verdicts = pl.Series([first_verdict(answer) for answer, _ in pairs], dtype=pl.String)
         rows = rows.with_columns(
-            correct=when(col("task") == "fc").then(col("verdict") == DUE).otherwise(sentence)
+            correct_lemmas=when(NONE).then(lemmas),
+            verdict=when(STATEMENT).then(verdicts),
+            copied=pl.Series([answer == cleaned(name) != "" for answer, name in pairs]),
         )
-        return rows.with_columns(abstained=col("abstained") & ~col("correct"))
+        sentence = when(SENTENCE).then("correct_lemmas").otherwise("correct")
+        correct = when(STATEMENT).then(col("verdict") == DUE).otherwise(sentence)
+        return rows.with_columns(correct=correct)
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-        """`agree`: a scored verdict is the one that was generated."""
+        """`readings_agree`: a scored verdict is the one that was generated."""
         key = ["fact_no", "template_no", "cue", "object"]
-        generated = rows.filter(col("task") == "fc", col("answer_mode") == "generate")
+        generated = rows.filter(STATEMENT, answer_mode="generate")
         generated = generated.select(*key, generated="verdict")
         rows = rows.join(generated, on=key, how="left", maintain_order="left")
         same = (col("verdict") == col("generated")) & (col("verdict") != NEITHER)
         said = {name: col("verdict") == verdict for name, verdict in SAID.items()}
         scored = when(answer_mode="score")
-        return rows.with_columns(agree=scored.then(same), **said).drop("generated")
+        return rows.with_columns(readings_agree=scored.then(same), **said).drop("generated")
 
+    groups = ("relation", Group(("relation", "template_no"), TEMPLATE_METRICS, fine=True))
     metrics = (
         *task_metrics("wp", "sentences", SENTENCE, baseline="baseline_lemmas"),
         *task_metrics(
@@ -314,8 +300,12 @@ class Framing(Probe):
         return Layout(
             title=f"{self.frame} questions, {self.shots} examples",
             headlines=(
-                *("accuracy.wp", "accuracy.qa", "accuracy.fc", "accuracy.fc_generated"),
-                *("cue.right", "cue.wrong"),
+                "accuracy.wp",
+                "accuracy.qa",
+                "accuracy.fc",
+                "accuracy.fc_generated",
+                "cue.right",
+                "cue.wrong",
             ),
             notes=(
                 "Sentences are graded by lemmas, questions by equal names. Every name of every "
@@ -324,4 +314,21 @@ class Framing(Probe):
                 "A fact has one value per task, the mean over its templates. True and false "
                 "statements count the same, so that always stating the same scores 50%.",
             ),
+            extra=exhibits,
         )
+
+
+def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+    """What is measured of each task and of each cue, over all relations."""
+    overall = estimates.filter(col("group_by").list.len() == 0, over="relations")
+    values = {(id, of): value for id, of, value in overall["metric", "of", "value"].iter_rows()}
+    for first, title, names in EXHIBITS:
+        rows = []
+        for metric in results.probe.metrics:
+            if metric.id.startswith(first):
+                ids = {name: metric.id.replace(first, name) for name in names}
+                row = {name: values.get((id, "value")) for name, id in ids.items()}
+                row |= {of: values.get((metric.id, of)) for of in ("baseline", "difference")}
+                rows.append({"prompts": metric.label, **row})
+        frame = pl.DataFrame(rows, infer_schema_length=None).drop_nulls(first)
+        yield Exhibit(first, title, frame, dict.fromkeys(frame.columns[1:], "percent"))
