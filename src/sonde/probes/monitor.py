@@ -280,7 +280,7 @@ class Monitor(Probe):
                 f"An anchor is valid if {VALID_IF[self.anchor]}. Answers are compared by their "
                 "first line without final punctuation.",
                 "MONITOR is the sum of √(α₁PFD² + α₂IRD² + α₃PFD·IRD) over the sum of the anchors' "
-                f"probabilities, with α = {self.alphas}. A model that only repeats its cue has "
+                "probabilities. A model that only repeats its cue has "
                 f"{sum(self.alphas) ** 0.5:.3f}.",
                 "Accuracies are over the questions without a cue and the base question after each "
                 "wrong cue. Any name of any correct object counts.",
