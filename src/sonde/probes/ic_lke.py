@@ -148,7 +148,7 @@ class IcLke(ListProbe):
 
     @property
     def layout(self) -> Layout:
-        return choice_layout(self.levels, f"{self.shots} examples, {self.context}")
+        return choice_layout(self.levels, f"{self.shots} examples, context {self.context}")
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         needed = {"generate" if context == "generate" else "score" for context in self.contexts}

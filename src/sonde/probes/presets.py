@@ -60,7 +60,9 @@ class LkeShots(IcLke):
     def metrics(self) -> Sequence[m.Metric]:
         accuracy, *further = super().metrics
         most = col("n_shots") == col("n_shots").max()
-        full = replace(accuracy, id="accuracy.full", where=most, label="with the most examples")
+        full = replace(
+            accuracy, id="accuracy.full", where=most, label="accuracy with the most examples"
+        )
         enough = m.Metric(
             "enough",
             num=accuracy.num,
@@ -145,12 +147,11 @@ class LkeBaselines(IcLke):
             if name != BASE:
                 # generated answers with templates are compared with generated ones after examples
                 like = "generate" if context == "generate" and source != LISTED else "examples"
-                compared = {
-                    "baseline": share(like, LISTED),
-                    "baseline_label": "in-context estimation",
-                }
+                other = share(like, LISTED)
+                compared = {"baseline": other, "baseline_label": "in-context estimation"}
+                compared["label"] = f"accuracy, {context} {source}"
             num = share(context, source)
-            accuracy = m.accuracy(f"accuracy.{name}", num=num, label=name, **compared)
+            accuracy = m.accuracy(f"accuracy.{name}", num=num, **compared)
             between = m.sd_between(accuracy, by="relation", id=f"deviation.{name}", counts="groups")
             metrics += accuracy, between
         return (*metrics, *m.ABSTENTION)

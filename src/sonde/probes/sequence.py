@@ -182,8 +182,8 @@ class LkeSequence(ListProbe):
     def metrics(self) -> Sequence[m.Metric]:
         share = "the share of the list with the same object"
         metrics = (
-            place_mean("likely", CLEAN > LIKELY, USUAL > LIKELY, control=share),
-            place_mean("probability.clean", CLEAN, USUAL, control=share),
+            place_mean("likely", "likely objects", CLEAN > LIKELY, USUAL > LIKELY, control=share),
+            place_mean("probability.clean", "probability", CLEAN, USUAL, control=share),
         )
         if self.replace == "none":
             return metrics
@@ -191,12 +191,16 @@ class LkeSequence(ListProbe):
         following = STAYED & (GROUP != "before")
         return (
             *metrics,
-            place_mean("probability.changed", CHANGED, None, STAYED),
-            place_mean("effect", CHANGED, CLEAN),
-            place_mean("log_effect", *logprobs, unit="number"),
-            place_mean("effect.neighbors", CHANGED, CLEAN, following),
-            place_mean("log_effect.neighbors", *logprobs, following, unit="number"),
-            place_mean("effect.after_1", CHANGED, CLEAN, GROUP == "after_1"),
+            place_mean("probability.changed", "in the changed list", CHANGED, None, STAYED),
+            place_mean("effect", "in the changed list", CHANGED, CLEAN),
+            place_mean("log_effect", "log-probability", *logprobs, unit="number"),
+            place_mean("effect.neighbors", "facts after replaced ones", CHANGED, CLEAN, following),
+            place_mean(
+                "log_effect.neighbors", "their log-probability", *logprobs, following, unit="number"
+            ),
+            place_mean(
+                "effect.after_1", "the first after each", CHANGED, CLEAN, GROUP == "after_1"
+            ),
         )
 
     @property
@@ -221,6 +225,7 @@ class LkeSequence(ListProbe):
 
 def place_mean(
     id: str,
+    label: str,
     value: pl.Expr,
     baseline: pl.Expr | None = None,
     *where: pl.Expr,
@@ -236,6 +241,7 @@ def place_mean(
         where=pl.all_horizontal(*measured, *where),
         baseline=None if baseline is None else baseline.sum(),
         baseline_label=control,
+        label=label,
         counts="prompts",
         unit=unit,
         better="",
