@@ -18,7 +18,7 @@ import pyarrow.parquet  # noqa: F401
 
 from sonde.api import dataset, probe
 from sonde.models.controls import majority
-from sonde.former import PROBES
+from sonde.probes import PROBES
 from sonde.runs.run import run
 from sonde.store.manifest import versions
 

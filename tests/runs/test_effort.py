@@ -73,7 +73,7 @@ def test_a_shorter_run_is_named_with_the_time_it_would_take() -> None:
 def test_fewer_templates_are_named_where_a_probe_chooses_among_them() -> None:
     dataset = sonde.dataset("atlas", limit=1)
     flags = dict(shorter(sonde.probe("belief").suited(frozenset({"score"})), dataset, 3600))
-    assert 0 < flags["--templates manual"] < 3600
+    assert 0 < flags["--template-source manual"] < 3600
 
 
 class Heard:
@@ -110,7 +110,7 @@ def test_reading_a_run_and_writing_a_dataset_tell_how_far_they_are(tmp_path: Pat
     dataset, listener = numbered(), Heard()
     run = sonde.run(sonde.probe("lama"), Listing(), dataset, tmp_path / "out", shard_weight=12)
     with heard(listener):
-        run.report()
+        run.results()
         write_dataset(dataset, tmp_path / "data")
     read = (f"reading {tmp_path / 'out'}", 6)
     assert listener.told == [

@@ -10,9 +10,9 @@ import pytest
 from sonde.core.abilities import Identity
 from sonde.core.costs import Cost, Memory, ShardCost
 from sonde.core.errors import PromptTooLong
-from sonde.core.prompts import Prompt
-from sonde.former.lama.probe import Lama
-from sonde.former.lke.ic import IcLke
+from sonde.core.prompts import Prompt, prompts_of
+from sonde.probes.ic_lke import IcLke
+from sonde.probes.lama import Lama
 from sonde.runs.refusals import fitting, largest
 from tests.worlds import fact, world
 
@@ -40,19 +40,23 @@ class Narrow:
 
 
 def brute(limit: int, most: int) -> int | None:
-    sizes = {n: max(len(p.prefix) for p in IcLke(n=n).ask(DATA)) for n in range(1, most)}
+    sizes = {
+        n: max(len(p.prefix) for p in prompts_of(IcLke(shots=n).ask(DATA))) for n in range(1, most)
+    }
     return max((n for n, size in sizes.items() if size <= limit), default=None)
 
 
 @pytest.mark.parametrize("limit", [1, 7, 8, 30, 61, 100, 150, 10_000])
 def test_it_is_the_largest_of_all_smaller_ones(limit: int) -> None:
-    assert largest(IcLke(n=30), Narrow(limit=limit), DATA) == brute(limit, 30)
+    assert largest(IcLke(shots=30), Narrow(limit=limit), DATA) == brute(limit, 30)
 
 
 def test_a_refusal_says_what_would_fit() -> None:
     with (
-        pytest.raises(PromptTooLong, match=r"too long. The largest n that fits .* --n \d+$"),
-        fitting(IcLke(n=30), Narrow(limit=100), DATA),
+        pytest.raises(
+            PromptTooLong, match=r"too long. The largest shots that fits .* --shots \d+$"
+        ),
+        fitting(IcLke(shots=30), Narrow(limit=100), DATA),
     ):
         raise PromptTooLong("too long", needed=2, limit=1)
 

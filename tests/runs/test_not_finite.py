@@ -21,7 +21,7 @@ from sonde.core.facts import Dataset
 from sonde.core.prompts import Fill, Generate, Prompt, Sample, Score, Trace, Want, prompts_of
 from sonde.core.reports import Report
 from sonde.data.catalog import load as load_dataset
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from sonde.store.manifest import Digests
 from sonde.store.runs import RunFolder
 from tests import tiny
@@ -75,7 +75,7 @@ def test_an_overflow_in_float16_stops_and_float32_goes_on_in_a_folder_of_its_own
     with pytest.raises(NotFinite, match=r"float16.*larger --dtype"):
         sonde.run(probe, opened(folder, "float16"), cities)
     run = sonde.run(probe, opened(folder), cities)
-    assert run.report().estimates["p_at_1.mean_over_facts"].n == len(CITIES)
+    assert run.results().counts()["prompts"] == len(CITIES)
 
 
 def test_a_masked_model_is_not_said_to_lack_the_tokens(cities: Dataset, tmp_path: Path) -> None:
@@ -217,7 +217,7 @@ def test_what_was_finished_before_is_kept_and_gone_on_from(tmp_path: Path) -> No
     mended = Listing()
     run = sonde.run(probe, mended, data, out, shard_weight=36)
     assert {fact[:2] for fact in mended.asked} == {"P2"}
-    assert run.report().estimates["p_at_1.mean_over_facts"].n == 12
+    assert run.results().counts()["prompts"] == 12
 
 
 def spoil_shard(out: Path) -> Path:
@@ -238,7 +238,7 @@ def test_a_stored_nan_stops_the_reading_and_is_computed_anew(tmp_path: Path) -> 
     out = tmp_path / "out"
     probe, data = Lama(answer="score"), numbered()
     run = sonde.run(probe, Listing(), data, out)
-    before = run.report().estimates
+    before = run.estimates()
     path = spoil_shard(out)
     for read in (run.report, run.to_polars, lambda: list(run.answered())):
         with pytest.raises(CorruptShard) as caught:
@@ -247,5 +247,5 @@ def test_a_stored_nan_stops_the_reading_and_is_computed_anew(tmp_path: Path) -> 
         assert f"shard {path} holds NaN" in said
         assert "fact 'P1:3'" in said
         assert "the same run again" in said
-    assert sonde.run(probe, Listing(), data, out).report().estimates == before
+    assert sonde.run(probe, Listing(), data, out).estimates().equals(before)
     assert (out / "quarantine").is_dir()

@@ -18,11 +18,11 @@ from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.data.catalog import load as load_dataset
 from sonde.data.format import open_dataset, seal
+from sonde.evaluation.tables import fact_table
 from sonde.models.controls import majority
 from sonde.optimise.lpaqa import Lpaqa
 from sonde.optimise.making import optimise
-from sonde.former.lama.judge import Facts
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from sonde.runs.plan import plan
 from sonde.runs.run import open_run
 from tests import tiny
@@ -157,14 +157,14 @@ def test_a_run_that_was_made_of_such_facts_is_not_read(tmp_path: Path) -> None:
         open_run(out).report()
 
 
-def test_finding_a_fact_never_picks_one_of_two() -> None:
+def test_the_table_of_facts_never_has_one_of_two() -> None:
     facts = [
         numbered_fact("P1", 0),
         replace(numbered_fact("P1", 1), id="P1:0"),
         numbered_fact("P1", 2),
     ]
     with pytest.raises(DataError, match="'P1:0'"):
-        Facts(dataset_of(facts))
+        fact_table(dataset_of(facts))
 
 
 def test_facts_say_on_which_line_they_stand(data: Path) -> None:

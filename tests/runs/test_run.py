@@ -44,7 +44,7 @@ def test_a_run_asks_every_fact_once_and_reads_it_back(tmp_path: Path) -> None:
     ]
     assert ticks[-1] == (12, 12)
     assert [done for done, _ in ticks] == sorted(done for done, _ in ticks)
-    assert run.report().counts["asked"] == 12
+    assert run.results().counts()["prompts"] == 12
 
 
 def test_the_same_settings_go_on_and_ask_nothing_twice(
@@ -75,7 +75,7 @@ def test_another_seed_model_dataset_or_setting_is_refused_by_name(tmp_path: Path
         "selection.limit": (LAMA, Listing(), facts.select(Selection(limit=2))),
         "model.name": (LAMA, Listing(name="other"), facts),
         "dataset.fingerprint": (LAMA, Listing(), numbered(7)),
-        "probe.settings.top": (sonde.probe("lama", top=3), Listing(), facts),
+        "probe.settings.top_k": (sonde.probe("lama", top_k=3), Listing(), facts),
     }
     for name, (probe, model, dataset) in others.items():
         with pytest.raises(RunMismatch, match=f"\n  {name}: .* in the folder, .* asked for\n"):
@@ -89,12 +89,12 @@ def test_how_answers_are_read_may_change_after_the_run(tmp_path: Path) -> None:
     again = Listing()
     other = sonde.run(sonde.probe("lama", k=3), again, facts, out)
     assert again.asked == []
-    assert "p_at_3.mean_over_facts" in other.report().estimates
+    assert "p_at_3" in {*other.estimates()["metric"]}
     stored = sonde.open_run(out)
-    assert "p_at_10.mean_over_facts" in stored.report().estimates
-    assert "p_at_5.mean_over_facts" in stored.report(k=5).estimates
-    with pytest.raises(UsageError, match="setting top decided the prompts"):
-        stored.report(top=3)
+    assert "p_at_10" in {*stored.estimates()["metric"]}
+    assert "p_at_5" in {*stored.estimates(k=5)["metric"]}
+    with pytest.raises(UsageError, match="setting top_k decided the prompts"):
+        stored.report(top_k=3)
 
 
 def test_what_is_only_around_a_run_may_change(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_clock_that_is_set_back_changes_no_duration(
 
 
 def test_a_model_without_the_ability_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
-    with pytest.raises(AbilityError, match="can 'fill'; this one can score"):
+    with pytest.raises(AbilityError, match="can fill; this one can score"):
         sonde.run(sonde.probe("lama", answer="fill"), Listing(), numbered(), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
@@ -207,34 +207,21 @@ def test_the_folder_of_a_run_is_named_after_it_and_stays_below_runs() -> None:
     assert len(names) == 2
 
 
-def test_a_run_tells_how_every_prompt_did(tmp_path: Path) -> None:
+def test_a_run_has_a_row_for_each_graded_prompt(tmp_path: Path) -> None:
     run = sonde.run(LAMA, Listing(), numbered(), tmp_path / "out")
-    frame = run.judged()
-    shared = "relation pair fact template name prompt answer right verdict rank confidence"
-    assert frame.columns == [*shared.split(), "gold_logprob", "guessable"]
+    frame = run.rows()
     first = frame.row(0, named=True)
-    assert (first["relation"], first["fact"], first["name"]) == ("P1", "P1:0", "subject 0")
-    assert first["prompt"] == "P1 of subject 0 is ___."
+    assert (first["relation"], first["fact"], first["subject"]) == ("P1", "P1:0", "subject 0")
+    assert (first["template_no"], first["alias_no"]) == (1, 0)
     assert first["answer"] == "object 0" and first["confidence"] == pytest.approx(1 / 6)
     assert frame["rank"].to_list() == [6] * 12  # all options are alike, and ties count against it
-    assert not frame["right"].any()
+    assert not frame["correct"].any()
 
 
-def test_a_run_tells_how_every_fact_did_over_its_prompts(tmp_path: Path) -> None:
+def test_a_run_has_a_row_for_each_fact(tmp_path: Path) -> None:
     probe = sonde.probe("belief", bias=False)
     run = sonde.run(probe, Listing(), numbered(), tmp_path / "out")
-    facts, prompts = run.facts(), run.judged()
+    facts, prompts = run.facts(), run.rows()
     assert facts["fact"].to_list() == list(dict.fromkeys(prompts["fact"]))
     assert facts["prompts"].sum() == prompts.height
     assert facts["subject"][0] == "subject 0"
-
-
-def test_a_probe_without_single_judgements_has_no_frame_of_them(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    data = sonde.dataset("atlas", limit=1)
-    majority = sonde.model("control:majority", data=data)
-    run = sonde.run(sonde.probe("lama"), majority, data, tmp_path / "out")
-    monkeypatch.setattr(type(run), "probe", lambda *_: object())
-    with pytest.raises(UsageError, match="'lama', which does not judge prompts one by one"):
-        run.judged()

@@ -13,7 +13,9 @@ from sonde.core.facts import Dataset, Source, Style, Template
 from sonde.runs.plan import plan
 from tests.worlds import dataset_of, entity, fact, relation
 
-MANUAL = "ask with all templates, not only those written by hand (--set templates=all), or leave"
+MANUAL = (
+    "ask with all templates, not only those written by hand (--set template_source=all), or leave"
+)
 
 
 def spoken(german: Source = "paraphrase", english: Style = "statement") -> Dataset:
@@ -39,7 +41,7 @@ def spoken(german: Source = "paraphrase", english: Style = "statement") -> Datas
     ("probe", "settings"),
     [
         ("belief-icl", {"samples": 0, "context": "zero-shot"}),
-        ("belief", {"templates": "manual"}),
+        ("belief", {"template_source": "manual"}),
     ],
 )
 def test_a_language_without_hand_written_templates_is_named_and_what_to_set(
@@ -53,7 +55,7 @@ def test_a_language_without_hand_written_templates_is_named_and_what_to_set(
         assert "nothing to ask in de, though" in str(told.value)
         assert MANUAL in str(told.value) and str(told.value).endswith("--languages en")
     assert not (tmp_path / "run").exists()
-    every = sonde.probe(probe, **(settings | {"templates": "all"}))
+    every = sonde.probe(probe, **(settings | {"template_source": "all"}))
     frame = sonde.run(every, model, dataset, tmp_path / "run").to_polars()
     assert {id.partition(".")[2] for id in frame["relation"]} == {"en", "de"}
 
@@ -61,7 +63,7 @@ def test_a_language_without_hand_written_templates_is_named_and_what_to_set(
 def test_one_language_alone_may_be_asked(tmp_path: Path) -> None:
     dataset = spoken().in_languages(["en"])
     model = sonde.model("control:majority", data=dataset)
-    belief = sonde.probe("belief", templates="manual")
+    belief = sonde.probe("belief", template_source="manual")
     assert sonde.run(belief, model, dataset, tmp_path / "run").to_polars().height
 
 

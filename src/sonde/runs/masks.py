@@ -35,7 +35,7 @@ def choose_answer(probe: Probe, model: Model, dataset: Dataset) -> Probe:
     if not (auto and isinstance(model, FillsWords) and isinstance(model, Scores)):
         return probe
     total, able = 0, 0
-    for relation, fillable in _relations(probe, model, dataset):
+    for relation, fillable in _relations(with_settings(probe, answer="fill"), model, dataset):
         names = _objects(probe, dataset, relation)
         total, able = total + len(names), able + len(fillable(names))
     if able == total:

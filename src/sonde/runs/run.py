@@ -266,7 +266,8 @@ class Run:
         results = self.results(**analysis)
         estimates = estimate_with_controls(self, results, analysis)
         exhibits = certificates.exhibit(self.path, self.manifest)
-        return build_report(results, estimates, run=self, exhibits=exhibits)
+        report = build_report(results, estimates, run=self, exhibits=exhibits)
+        return replace(report, counts={**self.manifest.dataset["notes"], **report.counts})
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""

@@ -12,12 +12,13 @@ from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import APART, Dataset, Fact
 from sonde.data.format import open_dataset, write_dataset
 from sonde.data.lines import read_rows
+from sonde.evaluation.tables import collect_results
 from sonde.models.scripted import Scripted
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from sonde.runs.guessing import unguessable
 from sonde.runs.run import run
+from sonde.testing import answer_batches
 from tests import tiny
-from tests.rows import answer_all
 from tests.worlds import dataset_of, fact, relation, template
 
 CAPITALS = (
@@ -74,9 +75,9 @@ def test_with_names_a_masked_model_is_asked_about_each_part_of_a_name() -> None:
 def test_what_goes_is_what_lama_leaves_out_of_its_own_uhn() -> None:
     whole, guesser = world(*CAPITALS[:4], *PEOPLE), Scripted(answers={"f": "Italy", "g": "Peru"})
     probe = Lama(uhn="names", answer="fill")
-    report = probe.read(whole, answer_all(guesser, list(probe.ask(whole))))
+    results = collect_results(probe, whole, answer_batches(guesser, probe.prompts(whole)))
     found = unguessable(whole, "names", guesser)
-    assert report.counts["uhn_dropped"] == len(ids(whole)) - len(ids(found)) == 4
+    assert results.rows["guessable"].sum() == len(ids(whole)) - len(ids(found)) == 4
 
 
 def test_a_relation_that_loses_every_fact_is_left_out() -> None:
@@ -106,7 +107,7 @@ def test_every_probe_takes_it_and_its_report_and_its_copies_tell_it(tmp_path: Pa
     data = sonde.dataset("atlas", relations=("P36", "P131"), limit=3, drop_guessable="string")
     dropped = data.notes["guessable_string"]
     assert dropped == sum(n for key, n in data.notes.items() if key.startswith("guessable.")) > 0
-    for name, settings in (("lama", {}), ("lke-shots", {"n": (1,), "seeds": 1})):
+    for name, settings in (("lama", {}), ("lke-shots", {"shots": (1,), "seeds": 1})):
         done = run(
             sonde.probe(name, **settings),
             sonde.model("control:majority", data=data),
@@ -114,7 +115,7 @@ def test_every_probe_takes_it_and_its_report_and_its_copies_tell_it(tmp_path: Pa
             tmp_path / name,
         )
         report = done.report()
-        assert "atlas without guessable facts" in report.title
+        assert "atlas without guessable facts" in report.kicker
         assert report.counts["guessable_string"] == dropped
         assert done.manifest.dataset["notes"]["guessable_string"] == dropped
     write_dataset(data, tmp_path / "written")

@@ -17,7 +17,7 @@ from sonde.core.prompts import Generate, Prompt, Sample, Want
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
 from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from sonde.runs.shards import answer
 from tests import tiny
 from tests.written import CAPITALS, LANGUAGES, dataset
