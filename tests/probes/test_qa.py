@@ -1,5 +1,6 @@
 """qa: what is asked byte for byte, and lists of answers graded as sets."""
 
+from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 from typing import Any, Literal
@@ -34,7 +35,7 @@ def numbers(text: str, **settings: Any) -> Numbers:
     return Numbers(Qa(shots=2, **settings), speaks(), lambda prompt: text)
 
 
-def count(text: str, names: list[tuple[str, ...]], **settings: Any) -> tuple[int, int]:
+def count(text: str, names: Sequence[Sequence[str]], **settings: Any) -> tuple[int, int]:
     return Qa(**settings)._count(text, names, "en")
 
 

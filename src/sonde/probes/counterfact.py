@@ -7,7 +7,7 @@ that the prompts of a case and of its neighbors are resampled together.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, cast
 
 import numpy as np
@@ -21,7 +21,7 @@ from sonde.core.facts import DATE_SLOT, Dataset, Relation, commonest_objects, fa
 from sonde.evaluation.estimate import Metric
 from sonde.evaluation.judge import judge_options
 from sonde.evaluation.layout import Layout
-from sonde.evaluation.metrics import harmonic_mean
+from sonde.evaluation.metrics import accuracy, harmonic_mean, mean
 from sonde.evaluation.tables import FACT, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting.options import correct_for, correct_names, negatives
@@ -30,7 +30,8 @@ from sonde.prompts import PromptBatch, Score
 
 NEIGHBORS = "neighbourhood"  # the split, as files of datasets spell it
 ROLES = ("efficacy", "paraphrase", "neighborhood")
-CORRECT, ROLE = col("correct"), col("role")
+HELP = "share of a case's prompts after which the expected object is more likely"
+SCORES = [accuracy(role, where=col("role") == role, label=role, help=HELP) for role in ROLES]
 
 
 def find_cases(data: Dataset, relation: Relation) -> pl.DataFrame:
@@ -68,6 +69,24 @@ class Counterfact(Probe):
 
     name, requires = "counterfact", (frozenset({"score"}),)
     axes, separate = ("role", "neighbor"), ("role",)
+    metrics = (
+        *SCORES,
+        harmonic_mean("score", *SCORES),
+        *(mean(f"{s.id}_magnitude", "difference", where=s.where, unit="points") for s in SCORES),
+        *(replace(s, id=f"{s.id}_over_chance", baseline=None, chance=0.5) for s in SCORES),
+        Metric(
+            "paraphrase_minus_efficacy",
+            num=col("correct").filter(role="paraphrase").mean(),
+            baseline=col("correct").filter(role="efficacy").mean(),
+            baseline_label="efficacy",
+        ),
+        accuracy(
+            "efficacy_unnamed",
+            where=(col("role") == "efficacy") & ~col("named"),
+            baseline=None,
+            label="efficacy, true object not in the prompt",
+        ),
+    )
 
     edited: bool = setting(
         False,
@@ -157,42 +176,6 @@ class Counterfact(Probe):
             difference=when("correct").then("gap").otherwise(-col("gap")),
             named=col("text").str.contains(col("true").str.to_lowercase(), literal=True),
         ).drop("case", "gap", "text", "true")
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Three scores, each next to the more common object and to chance, and their mean."""
-        scores, more = [], []
-        for role in ROLES:
-            of_role = {"where": role == ROLE, "label": role}
-            help = (
-                f"share of a case's {role} prompts after which the expected object is more likely"
-            )
-            score = Metric(
-                role, num=CORRECT.mean(), baseline=col("baseline").mean(), help=help, **of_role
-            )
-            scores.append(score)
-            more += [
-                Metric(f"{role}_magnitude", num=col("difference").mean(), unit="points", **of_role),
-                Metric(f"{role}_over_chance", num=CORRECT.mean(), chance=0.5, help=help, **of_role),
-            ]
-        efficacy, paraphrase = (CORRECT.filter(role == ROLE).mean() for role in ROLES[:2])
-        return (
-            *scores,
-            harmonic_mean("score", *scores),
-            *more,
-            Metric(
-                "paraphrase_minus_efficacy",
-                num=paraphrase,
-                baseline=efficacy,
-                baseline_label="efficacy",
-            ),
-            Metric(
-                "efficacy_unnamed",
-                num=CORRECT.mean(),
-                where=(ROLES[0] == ROLE) & ~col("named"),
-                label="efficacy, answer not in the prompt",
-            ),
-        )
 
     @property
     def layout(self) -> Layout:

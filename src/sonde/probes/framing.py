@@ -68,7 +68,7 @@ PART = 64  # facts whose statements are scored, then generated after
 PROMPT = dict.fromkeys((*KEY, "task", "cue", "object", *TEXTS), pl.String) | {
     "example_spans": pl.List(pl.Int64)
 }
-STATISTICS = (
+STATISTICS: Sequence[tuple[str, Any, Any]] = (
     ("best", lambda x, _: np.max(x, axis=-1), "higher"),
     ("worst", lambda x, _: np.min(x, axis=-1), "higher"),
     ("stdev", spread, "lower"),
@@ -170,11 +170,10 @@ class Framing(Probe):
     def facts(self, data: Dataset) -> pl.DataFrame:
         """As `with_cues`; `baseline` and `baseline_lemmas`: the most common object is correct."""
         facts = with_cues(fact_table(data), data, self.shots, self.negatives)
-        rules = {"baseline": is_name, "baseline_lemmas": self.accepts}
         columns = facts.select("majority", "correct_names", "language").rows()
-        return facts.with_columns(
-            *(pl.Series(name, [says(*row) for row in columns]) for name, says in rules.items()),
-        )
+        equal = pl.Series([is_name(*row) for row in columns])
+        lemmas = pl.Series([self.accepts(*row) for row in columns])
+        return facts.with_columns(baseline=equal, baseline_lemmas=lemmas)
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation, task by task, template by template."""
@@ -233,10 +232,10 @@ class Framing(Probe):
         """`correct` by the rule of the task, `correct_lemmas` without cues, `verdict`, `copied`."""
         if isinstance(answers.result, OptionScores):
             sums = answers.result.sums().reshape(-1, 2)
-            verdicts = np.array(
+            stated = np.array(
                 [[VERDICTS[name] for name in names] for names in answers.batch.options]
             )
-            likely = verdicts[answers.batch.options_ids(), sums.argmax(axis=1)]
+            likely = stated[answers.batch.options_ids(), sums.argmax(axis=1)]
             verdict = pl.Series(
                 np.where(sums[:, 0] == sums[:, 1], NEITHER, likely), dtype=pl.String
             )
@@ -291,7 +290,7 @@ class Framing(Probe):
             baseline_label="sentences",
         ),
         *cue_metrics(),
-        *(replace(metric, where=metric.where & NONE) for metric in ABSTENTION),
+        *(replace(metric, where=metric.where & NONE) for metric in ABSTENTION),  # type: ignore[operator]
     )
 
     @property
@@ -324,8 +323,8 @@ def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     values = {(id, of): value for id, of, value in overall["metric", "of", "value"].iter_rows()}
     for first, title, names in EXHIBITS:
         rows = []
-        for metric in results.probe.metrics:
-            if metric.id.startswith(first):
+        for metric in Framing.metrics:
+            if isinstance(metric, Metric) and metric.id.startswith(first):
                 ids = {name: metric.id.replace(first, name) for name in names}
                 row = {name: values.get((id, "value")) for name, id in ids.items()}
                 row |= {of: values.get((metric.id, of)) for of in ("baseline", "difference")}

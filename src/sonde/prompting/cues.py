@@ -16,7 +16,7 @@ Knows facts and templates, not models.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Any, Literal
 
 import polars as pl
 
@@ -39,7 +39,7 @@ VERDICTS = {
 UNSPACED = tuple(word for word in VERDICTS if word_count(word) is None)
 
 EXAMPLE = pl.Struct(dict.fromkeys(("subject", "object", "wrong"), pl.String))
-COLUMNS = {
+COLUMNS: Mapping[str, Any] = {
     "correct_names": pl.List(pl.String),
     "wrong": pl.List(pl.String),
     "dropped_wrong": pl.UInt32,
