@@ -289,7 +289,7 @@ Part = tuple[int, Ints, Result]
 """What a model yields: the number of a batch, some of its rows, their result. In any order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Answers:
     """A batch of prompts with what the model answered."""
 
@@ -298,6 +298,9 @@ class Answers:
 
     def __len__(self) -> int:
         return len(self.batch)
+
+    def __repr__(self) -> str:
+        return f"<Answers: {len(self):,} prompts, {type(self.result).__name__}>"
 
     @property
     def frame(self) -> pl.DataFrame:

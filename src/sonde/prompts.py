@@ -86,7 +86,7 @@ class TokenLogprobs(Request, frozen=True, kw_only=True):
 AnyRequest = Score | FillMask | Generate | Sample | TokenLogprobs
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PromptBatch:
     """Prompts with the same request.
 
@@ -124,6 +124,9 @@ class PromptBatch:
 
     def __len__(self) -> int:
         return self.frame.height
+
+    def __repr__(self) -> str:
+        return f"<PromptBatch: {len(self):,} prompts, {type(self.request).__name__}>"
 
     def select(self, rows: slice | Ints) -> "PromptBatch":
         """Some of the prompts, in the order given."""

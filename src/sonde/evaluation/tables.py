@@ -263,7 +263,7 @@ def pack(
     return rows.select(*first, pl.exclude(first))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Results:
     """What a run comes to: its tables, and the probe that declares what is estimated from them.
 
@@ -291,6 +291,10 @@ class Results:
             templates=pl.DataFrame(schema={**TEMPLATES, "relation": relations}),
             rows=rows.drop("cluster"),
         )
+
+    def __repr__(self) -> str:
+        facts, prompts = f"{self.facts.height:,} facts", f"{self.rows.height:,} prompts"
+        return f"<Results: {self.probe.name}, {facts}, {prompts}>"
 
     def select(self, *, relations: Sequence[str] = (), where: pl.Expr | None = None) -> Self:
         """The same with some of the rows."""

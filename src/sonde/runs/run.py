@@ -247,13 +247,13 @@ class Run:
         return self.judge(reading).frame()
 
     def facts(self, **reading: Any) -> polars.DataFrame:
-        """How every fact did over its prompts, a row each, or every pair (docs/first-report.md)."""
+        """Every fact with the outcome of its prompts; a row for each task, cue or context."""
         if isinstance(self.probe(), _new_probe()):
             return self._facts(reading)
         return self.judge(reading).facts()
 
     def _facts(self, analysis: Mapping[str, Any]) -> polars.DataFrame:
-        """Every fact, a row each, with the outcome of its prompts."""
+        """Every fact with the outcome of its prompts; a row for each task, cue or context."""
         results = self.results(**analysis)
         outcomes = [name for name in OUTCOMES if name in results.rows.columns]
         graded = results.browse(outcomes, results.facts.height)
