@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, pairwise, product
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from polars import Expr, LazyFrame, col
 
 from sonde.core.errors import UsageError
 from sonde.evaluation import stats
-from sonde.evaluation.stats import FLAT, LEVEL, Bools, Floats, Ints
+from sonde.evaluation.stats import FLAT, LEVEL, Floats
 from sonde.evaluation.tables import ESTIMATES
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ View = Callable[[LazyFrame], LazyFrame]
 Over = Literal["relations", "facts"]
 Keys = tuple[str, ...]
 Line = tuple[Any, ...]  # a row of ESTIMATES
+Array = NDArray[Any]
 
 CHUNK = 500_000  # rows aggregated at once
 LABELS = 2**20  # a cell is numbered (relation × groups + group) × LABELS + label
@@ -135,7 +137,7 @@ class Clusters:
     """
 
     def __init__(self, facts: pl.DataFrame, rows: pl.DataFrame) -> None:
-        self.names = pl.Series(facts.schema["relation"].categories).to_list()
+        self.names: list[str] = cast(pl.Enum, facts.schema["relation"]).categories.to_list()
         self.relation = facts["relation"].to_physical().to_numpy().astype(np.int64)
         used = facts["excluded"].is_null().to_numpy().copy()
         used[rows["fact_no"].to_numpy()] = True
@@ -152,13 +154,13 @@ class Cells(NamedTuple):
     Of two numerators the second is what the metric is compared with.
     """
 
-    owner: Ints  # relation × groups + group
-    label: Ints
-    total: Floats  # sum of denominators
-    facts: Ints  # of the owner, under any label
-    clusters: Ints
-    binary: Bools  # [cells, numerators]: facts are independent, and 0 or 1
-    ratios: Floats  # [cells, numerators, 1 + draws]: the estimate, then resampled (fine: reach)
+    owner: Array  # relation × groups + group
+    label: Array
+    total: Array  # sum of denominators
+    facts: Array  # of the owner, under any label
+    clusters: Array
+    binary: Array  # [cells, numerators]: facts are independent, and 0 or 1
+    ratios: Array  # [cells, numerators, 1 + draws]: the estimate, then resampled (fine: reach)
 
 
 class Sample:
@@ -167,14 +169,14 @@ class Sample:
     def __init__(self) -> None:
         self.labels: dict[Any, int] = {}
         self.parts: list[Cells] = []  # a relation each
-        self.sums: dict[int, Floats] = {}  # by relation: [num and den, numerators, clusters, cells]
+        self.sums: dict[int, Array] = {}  # by relation: [num and den, numerators, clusters, cells]
 
     @cached_property
     def cells(self) -> Cells:
         return Cells(*map(np.concatenate, zip(*self.parts, strict=True)))
 
 
-def _linear(sums: Floats) -> tuple[Floats, Floats]:
+def _linear(sums: Array) -> tuple[Array, Array]:
     """What each cluster adds to the difference of two ratios, and its weight.
 
     Exact if the denominators agree; other ratios are linearized.
@@ -186,11 +188,12 @@ def _linear(sums: Floats) -> tuple[Floats, Floats]:
     return residual[0] - residual[1] + (ratio[0] - ratio[1]) * weight, weight
 
 
-def _resample(passes: Iterable["Pass"], clusters: Clusters, seed: int) -> None:
+def _resample(passes: Sequence["Pass"]) -> None:
     """Ratios under resampling of the clusters; all metrics of a relation share its draws."""
     samples = [sample for one in passes for sample in one.samples.values() if sample.sums]
-    ratios: dict[Sample, list[Floats]] = {sample: [] for sample in samples}
-    for relation, name in enumerate(clusters.names):
+    ratios: dict[Sample, list[Array]] = {sample: [] for sample in samples}
+    seed, names = passes[0].seed, passes[0].clusters.names
+    for relation, name in enumerate(names):
         members = [sample for sample in samples if relation in sample.sums]
         if not members:
             continue
@@ -210,7 +213,7 @@ def _resample(passes: Iterable["Pass"], clusters: Clusters, seed: int) -> None:
         sample.cells = sample.cells._replace(ratios=np.concatenate(parts))
 
 
-def _average(values: Floats, weights: Floats, at: Ints, size: int) -> Floats:
+def _average(values: Array, weights: Array, at: Array, size: int) -> Array:
     """Weighted means of the rows at each place; nan where there is none."""
     sums = np.zeros((size, values.shape[1]))
     for place, value, weight in zip(at.tolist(), values, weights, strict=True):
@@ -232,9 +235,10 @@ class Pass:
     """Metrics in the groups of some columns."""
 
     def __init__(
-        self, results: "Results", clusters: Clusters, keys: Keys = (), fine: bool = False
+        self, results: "Results", seed: int = 0, keys: Keys = (), fine: bool = False
     ) -> None:
-        self.clusters, self.keys, self.fine = clusters, keys, fine
+        self.seed, self.keys, self.fine = seed, keys, fine
+        self.clusters = Clusters(results.facts, results.rows)
         self.groups = pl.DataFrame({"pool": [0]})
         if keys:
             values = _explode(results.table(), keys).select(keys).drop_nulls().unique()
@@ -281,10 +285,10 @@ class Pass:
         sample, clusters = self.samples[metric.id], self.clusters
         names = (f"{metric.id}/{part}" for part in ("num", "baseline", "den", "reference"))
         num, baseline, den, reference = (
-            units[name].to_numpy() if name in units.columns else None for name in names
+            [units[name].to_numpy()] if name in units.columns else [] for name in names
         )
-        values = np.stack([num] if baseline is None else [num, baseline])
-        weights = np.stack([den, den if reference is None else reference])[: len(values)]
+        values = np.stack(num + baseline)
+        weights = np.stack(den + (reference or den))[: len(values)]
         valid = ~np.isnan(values).any(axis=0) & (weights > 0).all(axis=0)
         values, weights = values[:, valid], weights[:, valid]
         fact, group = np.divmod(units["fact_no"].to_numpy()[valid].astype(np.int64), self.size)
@@ -320,7 +324,7 @@ class Pass:
             total = np.bincount(index, w[0])
             sample.parts.append(Cells(owner, label, total, facts, sizes, binary, ratios))
 
-    def draws(self, metric: Metric, codes: Ints, split: bool, over: Over, role: int = 0) -> Floats:
+    def draws(self, metric: Metric, codes: Array, split: bool, over: Over, role: int = 0) -> Array:
         """The estimate of each output and its draws; nan where it is not measured."""
         stat = metric.stat
         if metric.parts:
@@ -355,8 +359,8 @@ class Pass:
         return draws
 
     def lines(
-        self, metric: Metric, split: bool, ways: Sequence[Over], seed: int, paired: bool
-    ) -> Iterator[tuple[Over, str, Ints, Floats]]:
+        self, metric: Metric, split: bool, ways: Sequence[Over], paired: bool
+    ) -> Iterator[tuple[Over, str, Array, Array]]:
         """Of value, baseline and difference: the outputs, and [outputs, 6] of their value, low,
         high, p, n and number of clusters. An output is a group, in each relation if `split`."""
         sample, stat = self.samples[next(metric.plain()).id], metric.stat
@@ -367,7 +371,7 @@ class Pass:
         codes, at = np.unique(output, return_inverse=True)
         first = np.unique(cells.owner, return_index=True)[1]
 
-        def add(values: Floats) -> Floats:
+        def add(values: Array) -> Array:
             """Sums over the relations of each output."""
             return np.bincount(at[first], values, len(codes))
 
@@ -389,7 +393,7 @@ class Pass:
         compared = paired or metric.baseline is not None or metric.chance is not None
         for way in ways:
             weights = cells.total if way == "facts" else np.ones(len(at))
-            weight, gap = weights[first], np.zeros(1)
+            weight, gap = weights[first], cast(Any, 0.0)
             trials = add(weight) ** 2 / add(weight**2 / sizes)
             for role in range(1 + compared):
                 draws = self.draws(metric, codes, split, way, role)
@@ -417,25 +421,18 @@ class Pass:
                 continue
             tests, value = np.full((len(codes), 3), np.nan), -gap[:, 0]
             if stat:
-                for test, some in zip(tests, -gap, strict=True):
+                for test, some in zip(list(tests), list(-gap), strict=True):
                     reach, p = stats.max_t(some[:, None])
                     test[:] = some[0] - reach[0], some[0] + reach[0], p[0]
             else:
                 exact = binary[0] & (binary[1] | (metric.chance is not None))
                 shares = weights / np.bincount(at, weights)[at]
                 sizes_of = np.stack([clusters, trials, exact], axis=-1)
-                self.test(metric, at, shares, sizes_of, tests, split, seed)
+                self.test(metric, at, shares, sizes_of, tests, split)
             yield way, OF[2], codes, np.column_stack([value, tests, n, clusters])
 
     def test(
-        self,
-        metric: Metric,
-        at: Ints,
-        weights: Floats,
-        sizes: Floats,
-        tests: Floats,
-        split: bool,
-        seed: int,
+        self, metric: Metric, at: Array, weights: Array, sizes: Array, tests: Array, split: bool
     ) -> None:
         """Fill in low, high and p of paired differences, by sign flips of the clusters.
 
@@ -453,7 +450,7 @@ class Pass:
                 here = np.flatnonzero(relations == number)
                 to = np.searchsorted(outputs, at[here])
                 d, m = (x * weights[here] for x in _linear(sample.sums[number]))
-                rng = stats.generator(seed, f"p:{self.clusters.names[number]}")
+                rng = stats.generator(self.seed, f"p:{self.clusters.names[number]}")
                 halves = stats.flipped_sums(np.hstack([d, m]), rng, FLIPS)
                 flipped[:, to] += halves.T.reshape(2, len(to), -1)
                 sums[:, to] += np.stack([d, m, d**2, np.maximum(d, 0)]).sum(axis=1)
@@ -464,7 +461,7 @@ class Pass:
                     continue
                 low, high, p = stats.invert(flipped[:, k], sums[:2, k], squares, int(size))
                 if metric.unit == "percent" and (exact or high - low <= FLAT):
-                    ends = stats.newcombe(won, won - value, trials)
+                    ends: Any = stats.newcombe(won, won - value, trials)
                     if metric.chance is not None:
                         successes = (value + metric.chance) * trials
                         ends = np.subtract(stats.wilson(successes, trials), metric.chance)
@@ -502,20 +499,20 @@ def _units(
             yield one, metrics, frame
 
 
-def _collect(results: "Results", passes: Sequence[Pass], seed: int) -> None:
+def _collect(results: "Results", passes: Sequence[Pass]) -> None:
     for one, metrics, frame in _units(results, passes):
         for metric in metrics:
             one.sum(metric, frame)
-    _resample(passes, passes[0].clusters, seed)
+    _resample(passes)
 
 
 def _lines(
-    one: Pass, metric: Metric, by: Keys, over: Sequence[Over], seed: int, paired: bool = False
+    one: Pass, metric: Metric, by: Keys, over: Sequence[Over], paired: bool = False
 ) -> Iterator[Line]:
     """Rows of ESTIMATES. Within a relation one number has both names of `over`."""
     apart, measured, names = "relation" in by, False, one.clusters.names
     split, groups = apart and "relation" not in one.keys, one.groups.drop("pool").rows()
-    lines = one.lines(metric, split, over[:1] if apart else over, seed, paired)
+    lines = one.lines(metric, split, over[:1] if apart else over, paired)
     for way, of, codes, numbers in lines:
         if metric.unit in ("percent", "points"):
             least = 0.0 if metric.unit == "percent" and of != "difference" else -1.0
@@ -541,18 +538,10 @@ def _frame(lines: Iterable[Line]) -> pl.DataFrame:
     finite = [pl.when(col(name).is_finite()).then(name) for name in ("low", "high", "p")]
     frame = frame.with_columns(col("value").fill_nan(None), *finite)
     family = "metric", "of", "over", "reference", col("group_by").list.join("/"), col("p").is_null()
-    adjusted = (
-        col("p")
-        .fill_null(1.0)
-        .map_batches(lambda p: pl.Series(stats.holm(p)), pl.Float64)
-        .over(family)
-    )
-    adjusted = pl.when(col("p").is_not_null()).then(adjusted)
+    known = col("p").fill_null(1.0)
+    adjusted = known.map_batches(lambda p: pl.Series(stats.holm(p.to_list())), pl.Float64)
+    adjusted = pl.when(col("p").is_not_null()).then(adjusted.over(family))
     return frame.with_columns(p_adjusted=adjusted).select(*ESTIMATES)
-
-
-def _keys(by: str | Keys) -> Keys:
-    return (by,) if isinstance(by, str) else tuple(by)
 
 
 def estimate(
@@ -571,32 +560,29 @@ def estimate(
     """
     metrics = list(metrics)
     plain = [metric for metric in metrics if isinstance(metric, Metric)]
-    clusters = Clusters(results.facts, results.rows)
-    passes = {((), False): Pass(results, clusters)}
-    requests = [((), passes[(), False], metric) for metric in plain]
+    passes: dict[tuple[Keys, bool], Pass] = {((), False): Pass(results, seed)}
+    requests: list[tuple[Keys, Pass, Metric]] = []
+    requests += [((), passes[(), False], metric) for metric in plain]
     for group in groups:
         names, ids, fine = group if isinstance(group, Group) else Group(group)
-        by = _keys(names)
+        by = (names,) if isinstance(names, str) else tuple(names)
         for metric in plain:
             parts = list(metric.plain())
-            if (
-                (ids and metric.id not in ids)
-                or {p.by for p in parts} & {*by}
-                or (fine and metric.stat)
-            ):
+            apart = {part.by for part in parts} & {*by} or (fine and metric.stat)
+            if apart or (ids and metric.id not in ids):
                 continue
             # a relation is a stratum, unless rows of several are compared
             pooled = any(part.pooled for part in parts)
             keys = tuple(name for name in by if pooled or name != "relation")
             if (keys, fine) not in passes:
-                passes[keys, fine] = Pass(results, clusters, keys, fine)
+                passes[keys, fine] = Pass(results, seed, keys, fine)
             requests.append((by, passes[keys, fine], metric))
     for _, one, metric in requests:
         one.add(metric)
-    _collect(results, list(passes.values()), seed)
+    _collect(results, list(passes.values()))
     lines: list[Line] = []
     for by, one, metric in requests:
-        lines += _lines(one, metric, by, over, seed)
+        lines += _lines(one, metric, by, over)
     for special in metrics:
         if isinstance(special, Special):
             found = list(special.compute(results, seed))
@@ -610,25 +596,21 @@ def estimate(
     for axis, reference, ids in contrasts:
         chosen = [metric for metric in plain if not ids or metric.id in ids]
         chosen = [metric for metric in chosen if axis not in {m.by for m in metric.plain()}]
-        one = Pass(results, clusters, (axis,))
+        one = Pass(results, seed, (axis,))
         tables, values = _tables(results, one, chosen), one.groups[axis].to_list()
         if reference in ("first", "last") and reference not in values:
             reference = values[0 if reference == "first" else -1]
-        parts = [
-            {
-                id: table.filter(col("fact_no") % one.size == number).with_columns(
-                    col("fact_no") // one.size
-                )
-                for id, table in tables.items()
-            }
-            for number in range(one.size)
+        number, pool = col("fact_no") // one.size, col("fact_no") % one.size
+        units = [
+            {id: table.filter(pool == k).with_columns(number) for id, table in tables.items()}
+            for k in range(one.size)
         ]
-        base = parts[values.index(reference)]
-        for value, part in zip(values, parts, strict=True):
+        base = units[values.index(reference)]
+        for value, unit in zip(values, units, strict=True):
             if value != reference:
-                for line in _differences(results, chosen, part, base, over, seed, split):
-                    by, group = [axis, *line[5]], [str(value), *line[6]]
-                    lines.append((*line[:4], str(reference), by, group, *line[7:]))
+                for line in _differences(results, chosen, unit, base, over, seed, split):
+                    cell = [axis, *line[5]], [str(value), *line[6]]
+                    lines.append((*line[:4], str(reference), *cell, *line[7:]))
     return _frame(lines)
 
 
@@ -655,7 +637,7 @@ def _differences(
     split: bool,
 ) -> Iterator[Line]:
     """Paired differences between two sets of rows, on the facts that both measure."""
-    one = Pass(results, Clusters(results.facts, results.rows))
+    one = Pass(results, seed)
     for metric in metrics:
         one.add(metric)
     for metric in chain.from_iterable(one.queries.values()):
@@ -666,9 +648,9 @@ def _differences(
         on = [name for name in first[metric.id].columns if name not in names]
         both = first[metric.id].join(reference[metric.id].rename(names), on=on).sort("fact_no")
         one.sum(metric, both)
-    _resample([one], one.clusters, seed)
+    _resample([one])
     for metric, by in product(metrics, [(), ("relation",)] if split else [()]):
-        lines = _lines(one, replace(metric, chance=None), by, over, seed, paired=True)
+        lines = _lines(one, replace(metric, chance=None), by, over, paired=True)
         yield from (line for line in lines if line[1] == "difference")
 
 
@@ -687,21 +669,22 @@ def contrast(
     made; p_adjusted is corrected for them (Bonferroni).
     """
     plain = [metric for metric in metrics if isinstance(metric, Metric)]
-    tables = (_tables(r, Pass(r, Clusters(r.facts, r.rows)), plain) for r in (first, reference))
-    frame = _frame(_differences(first, plain, *tables, over, seed, split=True))
+    units = _tables(first, Pass(first), plain), _tables(reference, Pass(reference), plain)
+    frame = _frame(_differences(first, plain, *units, over, seed, split=True))
     return frame.with_columns((col("p_adjusted") * looks).clip(0.0, 1.0))
 
 
-def draws(results: "Results", metric: Metric, over: Over = "relations", seed: int = 0) -> Floats:
+def draws(results: "Results", metric: Metric, over: Over = "relations", seed: int = 0) -> Array:
     """An estimate and its bootstrap draws, [1 + draws]; nan if it is not measured."""
-    one = Pass(results, Clusters(results.facts, results.rows))
+    one = Pass(results, seed)
     one.add(metric)
-    _collect(results, [one], seed)
-    return one.draws(metric, np.zeros(1, np.int64), False, over)[0]
+    _collect(results, [one])
+    return np.asarray(one.draws(metric, np.zeros(1, np.int64), False, over)[0])
 
 
 def estimate_results(results: "Results", seed: int = 0) -> pl.DataFrame:
     """What the probe of some results declares: its metrics, groups and contrasts."""
     probe = results.probe
-    settings = {"groups": probe.groups, "contrasts": probe.contrasts, "seed": seed}
-    return estimate(results, probe.metrics, **settings)
+    return estimate(
+        results, probe.metrics, groups=probe.groups, contrasts=probe.contrasts, seed=seed
+    )

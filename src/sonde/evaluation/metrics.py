@@ -90,10 +90,8 @@ def harmonic_mean(id: str, *parts: Metric, **changes: Any) -> Metric:
     """Of several metrics, on the same draws: CounterFact's score, F1."""
 
     def stat(x: Floats, labels: Sequence[Any]) -> Floats:
-        some = (x > 0).all(axis=-1)
-        return np.where(
-            some, x.shape[-1] / (1 / np.where(some[..., None], x, 1.0)).sum(axis=-1), 0.0
-        )
+        with np.errstate(divide="ignore"):
+            return np.asarray(x.shape[-1] / (1 / x).sum(axis=-1))
 
     help = f"harmonic mean of {', '.join(part.label for part in parts)}"
     return replace(Metric(id, parts=parts, stat=stat, label="harmonic mean", help=help), **changes)

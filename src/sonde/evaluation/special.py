@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 from polars import Expr, col
 
 from sonde.core.texts import folded
@@ -25,13 +26,13 @@ Draw = Literal["relation", "pair"]
 NOTHING = 1e-300
 
 
-def _lines(
+def _line(
     id: str, relation: str, value: float, ends: tuple[float, float], n: float, clusters: float
-) -> Iterator[Line]:
-    """Rows of ESTIMATES; the interval holds the value."""
+) -> Line:
+    """A number with its interval, which holds the value."""
     low, high = min(ends[0], value), max(ends[1], value)
     by, group = (["relation"], [relation]) if relation else ([], [])
-    yield id, by, group, value, *((low, high) if high - low > FLAT else (nan, nan)), n, clusters
+    return id, by, group, value, *((low, high) if high - low > FLAT else (nan, nan)), n, clusters
 
 
 def _ends(draws: Floats) -> tuple[float, float]:
@@ -124,7 +125,7 @@ def fluctuation(draw: Draw, draws: int = 50_000) -> Special:
             (sqrt(variance) / n, (nan, nan)),
         )
         for metric, (value, ends) in zip(metrics, values, strict=True):
-            yield from _lines(metric.id, relation, value, ends, n, clusters)
+            yield _line(metric.id, relation, value, ends, n, clusters)
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
         parts = []
@@ -175,7 +176,8 @@ def range_interval(distribution: Floats, n: int) -> tuple[int, int]:
 def bias_level(shares: Floats) -> Floats:
     """1 − H/H_max of each row of shares: 0 favors no candidate, 1 states a single one."""
     logs = np.log(shares, out=np.zeros_like(shares), where=shares > 0)
-    return np.clip(1 + (shares * logs).sum(axis=-1) / np.log(shares.shape[-1]), 0.0, 1.0)
+    level = 1 + (shares * logs).sum(axis=-1) / np.log(shares.shape[-1])
+    return np.asarray(level.clip(0.0, 1.0))
 
 
 def candidate_shares(results: "Results") -> Iterator[tuple[str, Ints, list[str], Floats]]:
@@ -191,7 +193,7 @@ def candidate_shares(results: "Results") -> Iterator[tuple[str, Ints, list[str],
     numbers = results.templates.select(col("relation").cast(pl.String), "template", "template_no")
     table = table.join(numbers, on=("relation", "template"))
     table = table.unique(("relation", "template_no", "subject"), keep="last", maintain_order=True)
-    for relation in results.facts.schema["relation"].categories:
+    for relation in results.facts["relation"].cast(pl.String).unique(maintain_order=True):
         part = table.filter(relation=relation).sort("template_no", "subject")
         if part.is_empty():
             continue
@@ -229,7 +231,7 @@ def bias() -> Special:
     )
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
-        names = list(results.facts.schema["relation"].categories)
+        names = Clusters(results.facts, results.rows).names
         parts = []
         for relation, templates, _, shares in candidate_shares(results):
             n, rng = len(templates), generator(seed, f"bias:{names.index(relation)}")
@@ -248,7 +250,7 @@ def bias() -> Special:
         for metric, value, draws in ((single, one[0], one[1:]), (multi, average[0], moved)):
             # with one template in each relation there is none to compare it with
             ends = (nan, nan) if n == len(parts) else _ends(draws)
-            yield from _lines(metric.id, relation, float(value), ends, n, n)
+            yield _line(metric.id, relation, float(value), ends, n, n)
 
     return Special((single, multi), compute)
 
@@ -271,7 +273,7 @@ def manual_rank() -> Special:
         )
     )
 
-    def rank_sums(accuracies: Floats, manual: Floats) -> Floats:
+    def rank_sums(accuracies: Floats, manual: NDArray[np.bool_]) -> Floats:
         chosen = accuracies[:, manual]
         better = (accuracies[:, None] > chosen[..., None]).sum(axis=(1, 2))
         equal = (accuracies[:, None] == chosen[..., None]).sum(axis=(1, 2)) - manual.sum()
@@ -293,8 +295,8 @@ def manual_rank() -> Special:
         if count:
             draws /= count
             ends = _ends(draws[1:] - draws[1:].mean() + draws[0])
-            yield from _lines(rank.id, "", float(draws[0]), ends, count, clusters)
-            yield from _lines(chance.id, "", by_chance / count, (nan, nan), count, clusters)
+            yield _line(rank.id, "", float(draws[0]), ends, count, clusters)
+            yield _line(chance.id, "", by_chance / count, (nan, nan), count, clusters)
 
     return Special((rank, chance), compute)
 
@@ -311,14 +313,11 @@ def template_overconfidence(
     metrics = tuple(
         Metric(
             f"template_overconfidence.{id}", label=f"overconfidence of templates, {label}",
-            unit="points", better=better, help=f"of templates with {min_prompts:,} prompts or more",
+            unit="points", better="zero" if id == "mean" else "",
+            help=f"of templates with {min_prompts:,} prompts or more",
         )
-        for id, label, better in (
-            ("mean", "mean", "zero"), ("stdev", "SD", "lower"), ("min", "lowest", ""),
-            ("max", "highest", ""),
-        )
+        for id, label in (("mean", "mean"), ("stdev", "SD"), ("min", "lowest"), ("max", "highest"))
     )  # fmt: skip
-
     gap = col(probability).cast(pl.Float64) - col("correct")
     known = col(probability).is_not_null()
     overconfidence = Metric(
@@ -335,12 +334,12 @@ def template_overconfidence(
         value, n = table["value"].to_numpy(), table.height
         drawn = resampled_sums(np.column_stack([value, value**2]), generator(seed, "by template"))
         average, square = drawn.T / n
-        yield from _lines(metrics[0].id, "", float(value.mean()), _ends(average), n, n)
+        yield _line(metrics[0].id, "", float(value.mean()), _ends(average), n, n)
         if n > 1:
             deviation = float(value.round(12).std(ddof=1))
             drawn = np.sqrt(np.maximum(square - average**2, 0) * n / (n - 1))
             ends = _ends(np.maximum(drawn - drawn.mean() + deviation, 0.0))
-            yield from _lines(metrics[1].id, "", deviation, ends, n, n)
+            yield _line(metrics[1].id, "", deviation, ends, n, n)
         for metric, at in zip(metrics[2:], (value.argmin(), value.argmax()), strict=True):
             line = table.row(int(at), named=True)
             numbers = (line[name] for name in ("value", "low", "high", "n", "n_clusters"))

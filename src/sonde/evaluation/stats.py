@@ -145,7 +145,7 @@ def max_t(draws: Floats) -> tuple[Floats, Floats]:
     value, error = draws[0], draws[1:].std(axis=0)
 
     def t(x: Floats) -> Floats:
-        return np.divide(np.abs(x), error, out=np.zeros_like(x), where=error > FLAT)
+        return np.asarray(np.divide(np.abs(x), error, out=np.zeros_like(x), where=error > FLAT))
 
     largest = np.sort(t(draws[1:] - draws[1:].mean(axis=0)).max(axis=1))
     p = (1 + (largest[:, None] >= t(value)).sum(axis=0)) / (1 + len(largest))
