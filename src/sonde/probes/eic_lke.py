@@ -3,7 +3,7 @@
 A prompt lists facts of a relation, and some of the later ones are tested: each with one of its
 options (layout "facts"), or one fact with several of its options (layout "options"). So wrong
 options of earlier facts precede later ones. It saves computing only where ic-lke would have to
-score each option as a text of its own.
+score every option in a separate text.
 """
 
 from collections.abc import Iterator, Sequence

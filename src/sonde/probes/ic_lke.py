@@ -1,8 +1,8 @@
 """IC-LKE: which of many options follows a subject after other facts of its relation.
 
-The facts alone show what is asked for; there is neither a template nor an instruction. Next to them
-are the methods that they are compared with: templates with the answer last, lists of facts that are
-written as such templates, and greedy text after either.
+The facts alone show which object is wanted; there is neither a template nor an instruction. Other
+contexts are the methods that this is compared with: templates with the answer last, lists of facts
+that are written as such templates, and greedy text after either.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -88,7 +88,7 @@ class ListProbe(Probe):
         return list_layout(*self.pairs[0], language)
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
-        """How a fact is written after examples, as a template of a source of its own."""
+        """How a fact is written after examples, as a template with a source of that name."""
         text = self.layout_in(relation.language).template
         return (Template(id=LISTED, text=text, group=LISTED, source=cast(Source, LISTED)),)
 
@@ -167,7 +167,7 @@ class IcLke(ListProbe):
             return facts.drop("options", "gold_spellings")
         # a name that another fact has for the same object is correct, too
         names = zip(facts["gold_spellings"], facts["gold_names"], strict=True)
-        gold = [[own.to_list(), *objects.to_list()[1:]] for own, objects in names]
+        gold = [[first.to_list(), *objects.to_list()[1:]] for first, objects in names]
         return facts.with_columns(gold_names=pl.Series(gold))
 
     def _offer(self, data: Dataset, relation: Relation) -> Offer:

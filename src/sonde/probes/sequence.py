@@ -51,10 +51,10 @@ class LkeSequence(ListProbe):
     sequence_layout: Literal["spread", "block"] = setting(
         "spread", "replace facts here and there, or in one block"
     )
-    seeds: int = setting(5, "how many lists of a relation, each in another order", min=1)
+    seeds: int = setting(5, "how many lists of a relation, in different orders", min=1)
     after: int = setting(
         3,
-        "how many places after a replaced fact are groups of their own",
+        "how many places after a replaced fact are separate groups",
         min=1,
         analysis_only=True,
     )
@@ -85,8 +85,8 @@ class LkeSequence(ListProbe):
         data, empty = with_training(data), True
         real = {
             name.casefold()
-            for each in (data.relations if self.replace == "unknown" else ())
-            for fact in data.facts(each.id)
+            for relation in (data.relations if self.replace == "unknown" else ())
+            for fact in data.facts(relation.id)
             for thing in (fact.subject, *fact.objects)
             for name in thing.names
         }
@@ -119,11 +119,13 @@ class LkeSequence(ListProbe):
             count = max(1, min(length - 2, round(self.replaced * length / self.length)))
             at = places(count, length, self.sequence_layout, seed)
             versions: dict[str, Sequence[Line]] = {"clean": clean}
-            own, changed = seed + number, "changed"
+            draw_seed, changed = seed + number, "changed"
             if self.replace == "unknown":
-                versions[changed] = with_unknown(clean, at, own, real, relation.language)
+                versions[changed] = with_unknown(clean, at, draw_seed, real, relation.language)
             elif self.replace == "incorrect":
-                versions[changed] = with_wrong(clean, at, lambda x: right[x.fact], objects, own)
+                versions[changed] = with_wrong(
+                    clean, at, lambda x: right[x.fact], objects, draw_seed
+                )
             for version, listed in versions.items():
                 text, spans = layout.write(listed)
                 yield {
@@ -233,7 +235,7 @@ def place_mean(
     unit: Any = "percent",
 ) -> m.Metric:
     """A mean over places; a baseline is measured at the same places."""
-    measured = (each.is_not_null() for each in (value, baseline) if each is not None)
+    measured = (part.is_not_null() for part in (value, baseline) if part is not None)
     return m.Metric(
         id,
         num=value.sum(),

@@ -190,7 +190,7 @@ def fill_question(
     if not template.plain:
         text = template.filled(values)[0]
         return text[: stop(text)] or text.rstrip()
-    # cut before the subject is in: its name may have a question mark of its own
+    # cut before the subject is in, because its name may have a question mark
     head = template.text.split(ANSWER_SLOT)[0]
     head = head[: stop(head)]
     if SUBJECT_SLOT not in head:
@@ -255,8 +255,8 @@ class FewShot:
                 texts[rows] = write_examples(examples, layout.head)
             question = fill_question(template, fact["subject"], self.style, slots_of(fact))
             # the space before an answer belongs to the answer
-            asked = before.replace(QUESTION, question).rstrip(" ")
-            prefixes.append(texts[rows][0] + asked)
+            last = before.replace(QUESTION, question).rstrip(" ")
+            prefixes.append(texts[rows][0] + last)
             spans.append(texts[rows][1])
         frame = facts.with_columns(
             relation=pl.lit(relation.id),

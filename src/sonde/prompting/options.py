@@ -77,11 +77,11 @@ def offer_options(
         owners = {name: name for name in chosen}
         if aliases:
             owners = spelled(chosen, fact, correct, names)
-        own = [name for name, option in owners.items() if option == gold]
+        golds = [name for name, option in owners.items() if option == gold]
         offered = {*chosen}
         guess = next(name for name in common if name in offered)
         scored = sorted(owners)
-        rows.append((fact.id, chosen, len(chosen), dropped, scored, own, guess == gold))
+        rows.append((fact.id, chosen, len(chosen), dropped, scored, golds, guess == gold))
     return DataFrame(rows, OFFERED, orient="row")
 
 

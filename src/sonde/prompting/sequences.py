@@ -1,19 +1,19 @@
-r"""Facts one after the other, without a word of instruction: what in-context estimation shows.
+r"""Facts one after the other, without any instruction: the prompts of in-context estimation.
 
-Knows facts and separators, nothing of models or options. With the usual separators three examples
-in front of a subject read
+With spaces as separators, three examples before a subject read
 
     Chile Santiago Peru Lima Japan Tokyo France
 
-and the answer is to follow. Examples are drawn by name, so that another fact moves no draw.
-Separators have short names, so that a list of them can be written on one line: `colon/newline` is a
-colon inside a pair and a new line between two, each as the language of the facts writes it.
+and its object is to follow. Examples are drawn by name, so another fact moves no draw. Separators
+have short names: `colon/newline` is a colon in a pair and a new line between two, as the language
+of the facts writes them.
 
-Unknown or wrong facts can take the place of some. An unknown one has a subject that is made up, and
-another year where its object is one; any other object stays. A wrong one keeps its subject and is
-given the object of another that is never right for it. Made-up names are built of syllables, the
-same from the same seed; none stands among the real ones, and that none is real elsewhere is likely,
-not certain.
+Some facts can be replaced by unknown or incorrect ones. An unknown one has an invented subject, and
+another year if its object is one; other objects stay. An incorrect one has the object of another
+fact that is never correct for its subject. Invented names are built of syllables and depend on the
+seed alone; none is a name in the dataset, but one may by chance be real elsewhere.
+
+Knows facts and separators, nothing of models.
 """
 
 from __future__ import annotations
