@@ -107,7 +107,7 @@ def ece(confidence: Sequence[float], correct: Sequence[bool]) -> float:
     for value, group in groupby(pairs, key=lambda pair: pair[0]):
         verdicts = [pair[1] for pair in group]
         gaps += [value - np.mean(verdicts)] * len(verdicts)
-    return sum(abs(sum(part)) for part in np.array_split(gaps, 10)) / len(gaps)
+    return float(sum(abs(sum(part)) for part in np.array_split(gaps, 10)) / len(gaps))
 
 
 @given(

@@ -59,7 +59,7 @@ def test_the_closed_form_is_that_of_all_draws() -> None:
 
 def test_a_prompt_per_fact_is_a_poisson_binomial() -> None:
     table = mixed()
-    rates = table.rows.group_by("fact_no").agg(col("correct").mean())["correct"]
+    rates = table.rows.group_by("fact_no").agg(col("correct").mean())["correct"].to_numpy()
     exact = (rates * (1 - rates)).sum() ** 0.5 / 6
     found = lines(table, s.fluctuation("pair", 5000))
     assert found["closed_form"]["value"] == pytest.approx(exact)

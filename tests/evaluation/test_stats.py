@@ -44,10 +44,10 @@ def test_newcombe_of_no_difference_is_symmetric() -> None:
     assert (round(low, 3), round(high, 3)) == (-0.114, 0.114)
 
 
-def mcnemar(differences: np.ndarray) -> float:
+def mcnemar(differences: stats.Floats) -> float:
     won, lost = int((differences > 0).sum()), int((differences < 0).sum())
     fewer = sum(comb(won + lost, k) for k in range(min(won, lost) + 1))
-    return min(1.0, 2 * fewer / 2 ** (won + lost))
+    return float(min(1.0, 2 * fewer / 2.0 ** (won + lost)))
 
 
 @pytest.mark.parametrize("n", [8, 40, 150])
@@ -122,7 +122,8 @@ def test_ranks_of_equal_numbers_are_their_mean() -> None:
 
 def test_correlations_of_equal_lists_are_not_measured() -> None:
     same, rising = np.ones(4), np.arange(4.0)
-    assert stats.pearson(same, rising) is stats.kendall_tau_b(same, rising) is None
+    assert stats.pearson(same, rising) is None
+    assert stats.kendall_tau_b(same, rising) is None
     assert stats.pearson(rising, -rising) == pytest.approx((-1.0, 0.0), abs=1e-6)
     assert stats.kendall_tau_b(rising, np.array([0.0, 2, 1, 3])) == pytest.approx(2 / 3)
 

@@ -1,6 +1,6 @@
 """Results made of random numbers, or of a few per prompt, without a probe."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -9,7 +9,7 @@ import polars as pl
 from sonde.evaluation.tables import TEMPLATES, Results
 
 
-def results(facts: Mapping[str, Sequence[Any]], rows: Mapping[str, Sequence[Any]]) -> Results:
+def results(facts: Mapping[str, Any], rows: Mapping[str, Any]) -> Results:
     """A row of `facts` for each, with its relation and cluster; of `rows` for each prompt.
 
     Further columns are as they are. Templates are those of the rows, all from LAMA.
