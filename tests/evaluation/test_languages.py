@@ -92,7 +92,7 @@ def read(
 
 def line(frame: pl.DataFrame, metric: str, group: str, of: str = "value") -> dict[str, Any]:
     chosen = frame.filter(metric=f"language.{metric}", of=of, over="facts")
-    return chosen.filter(pl.col("group") == [group]).row(0, named=True)
+    return chosen.filter(pl.col("group") == group.split("-")).row(0, named=True)
 
 
 def rankc(one: Sequence[str], other: Sequence[str]) -> float:
