@@ -54,7 +54,7 @@ BETWEEN_SEEDS = m.sd_between(m.accuracy(), by="seed", id="accuracy.seeds.stdev",
 LEVELS = (0.25, 0.5, 0.75, 0.9)
 
 OPTIONS_HELP = "the most options of a fact: its own object and wrong ones of the relation"
-SEPARATOR_HELP = "a name or text; see 'sonde probes lke-sequence'"
+SEPARATOR_HELP = "space, colon, comma or newline, as the language writes them, or another text"
 SEEDS_HELP = "how often to draw the examples"
 LEVELS_HELP = "Accuracy@K is reported for these K, the least probability of the chosen option"
 
