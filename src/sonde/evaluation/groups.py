@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
+from typing import Any
 
 import numpy as np
 import polars as pl
 from polars import col
-
 from sonde.evaluation.estimate import Group, Metric
 from sonde.evaluation.stats import (
     DRAWS,
@@ -20,7 +20,7 @@ from sonde.evaluation.stats import (
     ranks,
     resampled_sums,
 )
-from sonde.evaluation.tables import ESTIMATES, Results
+from sonde.evaluation.tables import ESTIMATES, LEFT, Results
 
 BINS, BIN_SIZE = 5, 10  # at most so many bins, each of at least so many facts
 GROUP_SIZE, GROUPS = 5, 30  # smaller groups, and those beyond the largest, become "other"
@@ -67,19 +67,18 @@ def breakdowns(results: Results) -> tuple[Results, tuple[Group, ...]]:
 
 def bins(numbers: pl.Series, scored: pl.Series) -> pl.Series | None:
     """Numbers as labels of their quantile bins, in order."""
-    edges = quantile_edges(numbers.filter(scored & numbers.is_finite()).to_numpy())
+    known = (scored & numbers.is_finite()).fill_null(False)
+    edges = quantile_edges(numbers.filter(known).to_numpy())
     if len(edges) < 3:
         return None
     place = pl.Series(np.searchsorted(edges[1:-1], numbers.to_numpy(), side="right"))
-    place = place.set(~(scored & numbers.is_finite()).fill_null(False), None)
-    labels = []
+    place = place.set(~known, None)
+    labels: list[str] = []
     for n in range(len(edges) - 1):
-        part = numbers.filter(place == n)
-        ends = dict.fromkeys(
-            f"{x:,.0f}" if x == round(x) else f"{x:,.4g}" for x in (part.min(), part.max())
-        )
-        labels.append(" – ".join(ends))
-    labels = [f"{x} ({n})" if x in labels[:n] else x for n, x in enumerate(labels)]
+        part = numbers.filter(place == n).to_numpy()
+        ends = (f"{x:,.0f}" if x == round(x) else f"{x:,.4g}" for x in (part.min(), part.max()))
+        label = " – ".join(dict.fromkeys(ends))
+        labels.append(f"{label} ({n})" if label in labels else label)
     return pl.Series(labels, dtype=pl.Enum(labels)).gather(place)
 
 
@@ -108,24 +107,21 @@ def quantile_edges(numbers: Floats) -> Floats:
 
 def texts(values: pl.Series, scored: pl.Series) -> pl.Series | None:
     """Texts, or lists of them, as lists; rare ones and those beyond the largest become "other"."""
-    table = pl.DataFrame({"row": np.arange(len(values)), "scored": scored, "value": values})
+    table = pl.DataFrame({"scored": scored, "value": values}).with_row_index("row")
     if values.dtype == pl.List:
-        missing = col("value").list.len() == 0
-        table = table.with_columns(
-            pl.when(missing).then([NO_TAG]).otherwise("value").alias("value")
-        )
-        table = table.explode("value")
-    sizes = table.filter("scored").drop_nulls("value")["value"].value_counts()
-    sizes = sizes.sort(-col("count").cast(pl.Int64), "value").head(GROUPS)
-    named = sizes.filter(col("count") >= GROUP_SIZE)["value"].implode()
-    value = pl.when(col("value").is_in(named)).then("value").otherwise(pl.lit(OTHER))
-    table = table.drop_nulls("value").with_columns(value.alias("value"))
-    groups = table.filter("scored")["value"].unique()
-    if len(groups) < 2 or {*groups} <= {OTHER, NO_TAG}:
+        none = pl.when(col("value").list.len() == 0).then([NO_TAG])
+        table = table.with_columns(value=none.otherwise("value")).explode("value")
+    table = table.drop_nulls("value")
+    sizes = table.filter("scored").group_by("value").len().sort(-col("len").cast(pl.Int64), "value")
+    large = sizes.head(GROUPS).filter(col("len") >= GROUP_SIZE)["value"].implode()
+    value = pl.when(col("value").is_in(large)).then("value").otherwise(pl.lit(OTHER))
+    table = table.with_columns(value=value)
+    groups = {*table.filter("scored")["value"]}
+    if len(groups) < 2 or groups <= {OTHER, NO_TAG}:
         return None
     lists = table.group_by("row").agg(col("value").unique(maintain_order=True))
-    rows = pl.DataFrame({"row": np.arange(len(values))})
-    return rows.join(lists, on="row", how="left", maintain_order="left")["value"]
+    rows = pl.DataFrame({"value": values}).with_row_index("row").select("row")
+    return rows.join(lists, on="row", **LEFT)["value"]
 
 
 def trends(results: Results, seed: int = 0) -> pl.DataFrame:
@@ -135,32 +131,24 @@ def trends(results: Results, seed: int = 0) -> pl.DataFrame:
     """
     accuracy = results.table(["fact_no", "correct"]).group_by("fact_no").agg(col("correct").mean())
     facts = accuracy.drop_nulls().sort("fact_no").collect()
-    lines = []
+    lines: list[tuple[Any, ...]] = []
     for name in (name for name in results.facts.columns if name.startswith("numbers.")):
         part = results.facts.select("fact_no", "relation", "cluster", number=name)
-        part = facts.join(
-            part.filter(col("number").is_finite()), on="fact_no", how="inner", maintain_order="left"
+        part = facts.join(part, on="fact_no", **LEFT).filter(col("number").is_finite())
+        numbers, correct, relations, clusters = (
+            part[column].to_physical().to_numpy()
+            for column in ("number", "correct", "relation", "cluster")
         )
-        if len(quantile_edges(part["number"].to_numpy())) < 3:
+        if len(quantile_edges(numbers)) < 3:
             continue
-        relation = part["relation"].to_physical().to_numpy().astype(np.int64)
-        numbers = trend(
-            part["number"].to_numpy(),
-            part["correct"].to_numpy(),
-            relation,
-            part["cluster"].to_numpy(),
-            seed,
-        )
-        about = {"of": "value", "over": "facts", "group_by": ["number"], "group": [name[8:]]}
-        about |= {"n": part.height, "n_clusters": part["cluster"].n_unique()}
-        for metric, (value, low, high, p) in zip(TRENDS, numbers, strict=True):
-            lines.append(
-                about | {"metric": metric.id, "value": value, "low": low, "high": high, "p": p}
-            )
-    adjusted = iter(holm([p for line in lines if (p := line["p"]) is not None]))
-    for line in lines:
-        line["p_adjusted"] = None if line["p"] is None else next(adjusted)
-    return pl.DataFrame(lines, schema=ESTIMATES)
+        sizes = part.height, part["cluster"].n_unique()
+        key = "value", "facts", None, None, ["number"], [name.removeprefix("numbers.")]
+        found = trend(numbers, correct, relations, clusters, seed)
+        for metric, line in zip(TRENDS, found, strict=True):
+            if line[0] is not None:
+                lines.append((metric.id, *key, *line, None, *sizes))
+    frame = pl.DataFrame(lines, schema=ESTIMATES, orient="row")
+    return frame.with_columns(p_adjusted=pl.Series(holm(frame["p"].to_list()), dtype=pl.Float64))
 
 
 def trend(
