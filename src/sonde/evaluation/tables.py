@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 import numpy as np
 import polars as pl
 from polars import Boolean, Enum, Float32, Float64, List, String, UInt16, UInt32, col
-
 from sonde.answers import Answers, OptionScores
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.fact_frames import DATES, entities, is_apart, united
@@ -227,11 +226,10 @@ def pack(
     """
     about = facts.select(col("relation").cast(String), "fact", "fact_no")
     numbers = templates.select(col("relation").cast(String), "template", "template_no")
-    names = (
-        facts.select("fact_no", subject="aliases").explode("subject").unique(maintain_order=True)
-    )
+    names = facts.select("fact_no", subject="aliases").explode("subject")
     alias_no = pl.int_range(pl.len(), dtype=UInt16).over("fact_no")
-    names = names.with_columns(alias_no=alias_no).filter(col("alias_no") > 0)
+    names = names.unique(maintain_order=True).with_columns(alias_no=alias_no)
+    names = names.filter(col("alias_no") > 0)
     parts = []
     for frame in frames:
         here = about.filter(col("relation").is_in(frame["relation"].unique().implode()))
@@ -246,21 +244,19 @@ def pack(
         return facts.select("fact_no", "relation").clear()
     rows = pl.concat(parts, how="diagonal_relaxed", rechunk=True)
     parts.clear()
-    place = col("fact_no").cast(pl.UInt64) * 2**32 + col("template_no").cast(UInt32) * 2**16
+    order = col("fact_no").cast(pl.UInt64) * 2**32 + col("template_no").cast(UInt32) * 2**16
     key = ["order", *(n for n in ("answer_mode", *axes) if n in rows and rows[n].n_unique() > 1)]
-    rows = rows.with_columns(order=place + col("alias_no"))
+    rows = rows.with_columns(order=order + col("alias_no"))
     if len(key) > 1 or not rows["order"].is_sorted():
         rows = rows.sort(key, maintain_order=True)
     again = pl.all_horizontal(col(name).eq_missing(col(name).shift(-1)) for name in key)
     if rows.select(again.any()).item():
         rows = rows.filter(~again | (col("template_no") == 0))
-    relation = facts["relation"].gather(rows["fact_no"])
-    rows = rows.drop("order").with_columns(relation=relation)
+    rows = rows.drop("order").with_columns(facts["relation"].gather(rows["fact_no"]))
     for name in rows.select(col(pl.Categorical)).columns:
         texts = rows[name].unique(maintain_order=True).drop_nulls().cast(String)
         rows = rows.with_columns(col(name).cast(Enum(texts)))
-    first = ["fact_no", "relation", "template_no", "alias_no", *(a for a in axes if a in rows)]
-    return rows.select(*first, pl.exclude(first))
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -312,13 +308,10 @@ class Results:
         A row's column wins over one of the fact. A column that this probe lacks is null. What is
         not used is not computed.
         """
-        relation = self.templates["relation"].to_physical().to_numpy()
-        first = np.searchsorted(
-            relation, np.arange(len(cast(Enum, self.facts["relation"].dtype).categories))
-        )
-        template = pl.lit(pl.Series(first)).gather(col("relation").to_physical())
+        relation = self.facts["relation"].to_physical()
+        first = pl.lit(self.templates["relation"].to_physical().search_sorted(relation))
         number = col("template_no")
-        place = pl.when(number > 0).then(template + number - 1)
+        place = pl.when(number > 0).then(first.gather("fact_no") + number - 1)
         further = {name: pl.lit(None, dtype).alias(name) for name, dtype in KNOWN.items()}
         for table, row in ((self.templates, place), (self.facts, col("fact_no"))):
             further |= {name: pl.lit(table[name]).gather(row) for name in table.columns}
@@ -357,8 +350,8 @@ class Results:
         facts = self.rows["fact_no"].unique().sort()
         if len(facts) > limit:
             ids = self.facts["fact"].gather(facts)
-            keys = np.array([draw_key(seed, id) for id in ids], dtype=np.uint64)
-            facts = facts.gather(np.sort(np.argsort(keys, kind="stable")[:limit]))
+            keys = pl.Series([draw_key(seed, id) for id in ids], dtype=pl.UInt64)
+            facts = facts.gather(keys.arg_sort().head(limit).sort())
         rows = self.rows.filter(col("fact_no").is_in(facts.implode()))
         key = ["fact_no", *self._separate()]
 
