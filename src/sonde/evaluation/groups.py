@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from polars import col
+
 from sonde.evaluation.estimate import Group, Metric
 from sonde.evaluation.stats import (
     DRAWS,

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from polars import col
+
 from sonde.answers import Answers, MaskScores, OptionScores
 from sonde.core.errors import MissingExtra
 from sonde.core.fact_frames import entities, names_options

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast
 import numpy as np
 import polars as pl
 from polars import Boolean, Enum, Float32, Float64, List, String, UInt16, UInt32, col
+
 from sonde.answers import Answers, OptionScores
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.fact_frames import DATES, entities, is_apart, united
