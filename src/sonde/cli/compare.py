@@ -60,14 +60,13 @@ def compare(wanted: CompareOptions) -> None:
     if wanted.easy and not wanted.learning:
         raise UsageError("--easy names the runs that decide what is easy for --learning; give both")
     runs = open_runs(wanted.folders, "sonde compare RUN RUN …")
-    named = [f"{name}={run.path}" for name, run in runs.items()]
     worse = False
     with waiting("comparing the runs"):
         if wanted.learning:
-            report = learning(*named, easy=listed(wanted.easy), seed=wanted.seed)
+            report = learning(*wanted.folders, easy=listed(wanted.easy), seed=wanted.seed)
         else:
             found = compare_runs(
-                *named,
+                *wanted.folders,
                 groups=wanted.groups,
                 models=wanted.models,
                 relations=listed(wanted.relations),
