@@ -20,7 +20,7 @@ from sonde.core.answers import Scored
 from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Block
-from sonde.former.bear.probe import Bear
+from sonde.probes.bear import Bear
 from sonde.runs.shards import SHARD_WEIGHT, shards
 
 NAME = "bear"

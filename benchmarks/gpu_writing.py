@@ -27,7 +27,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.steps import end_tokens
 from sonde.models.torch.reference import generate_causal
-from sonde.former.belief_icl.probe import BeliefIcl
+from sonde.probes.belief_icl import BeliefIcl
 
 NAME = "gpu_writing"
 TURNS = 2

@@ -14,7 +14,7 @@ import sonde
 from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.prompts import Generate, Prompt, Score
 from sonde.models.torch.causal.model import CausalModel
-from sonde.former.monitor.probe import Monitor
+from sonde.probes.monitor import Monitor
 from sonde.runs.shards import answer
 
 NAME = "monitor_cost"

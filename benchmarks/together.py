@@ -22,7 +22,7 @@ from sonde.core.answers import Answer, Generated, Scored
 from sonde.core.columns import one_by_one
 from sonde.core.prompts import Prompt, Score
 from sonde.models.torch.causal.model import CausalModel
-from sonde.former.monitor.probe import Monitor
+from sonde.probes.monitor import Monitor
 from sonde.runs.shards import answer
 
 NAME = "together"

@@ -73,7 +73,7 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
 def watching(count: int | None) -> Any:
     """BELIEF, watching the relation's own names, or so many."""
     from sonde.core.prompts import Fill
-    from sonde.former.belief.probe import Belief
+    from sonde.probes.belief import Belief
 
     class Watching(Belief):
         def _want(self, dataset: Any, relation: Any) -> Any:

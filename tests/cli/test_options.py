@@ -99,5 +99,5 @@ def test_a_verb_is_imported_when_it_is_named_and_a_probe_when_it_is_run() -> Non
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
-    assert {"sonde.cli.run", "sonde.former.lama.probe"} <= {*loaded}
-    assert not {"sonde.cli.lab", "sonde.cli.optimise", "sonde.former.belief.probe"} & {*loaded}
+    assert {"sonde.cli.run", "sonde.probes.lama"} <= {*loaded}
+    assert not {"sonde.cli.lab", "sonde.cli.optimise", "sonde.probes.belief"} & {*loaded}

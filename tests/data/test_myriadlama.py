@@ -15,7 +15,7 @@ import sonde
 from sonde.core.columns import in_blocks
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
-from tests.former.belief_world import Told
+from tests.belief_world import Told
 from tests.rows import answer_all
 
 from . import sources

@@ -23,7 +23,7 @@ from sonde.models.torch.loading.weights import Loaded
 from sonde.models.torch.masked.answers import token_name
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 
 Torch = CausalModel | MaskedModel | Seq2SeqModel
 

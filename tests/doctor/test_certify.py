@@ -35,7 +35,7 @@ from sonde.doctor.certify import (
 )
 from sonde.models.load import examiner
 from sonde.models.torch.causal.model import CausalModel
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from tests.docs.pages import DOCS
 from tests.tiny import Load, recast
 

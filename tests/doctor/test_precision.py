@@ -32,7 +32,7 @@ from sonde.doctor.precision import (
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from tests import tiny as world
 from tests.command import in_this_process
 from tests.tiny import CAUSAL, MASKED, Load, recast

@@ -18,7 +18,7 @@ from sonde.doctor.findings import Diagnosis
 from sonde.models.load import examiner
 from sonde.models.scripted import Scripted
 from sonde.models.torch.causal.model import CausalModel
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from tests.tiny import Load
 
 from .faulty import fault, faults

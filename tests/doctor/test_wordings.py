@@ -15,7 +15,7 @@ from sonde.models.load import examiner
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.masked.model import MaskedModel
 from sonde.models.torch.seq2seq import Seq2SeqModel
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from tests.tiny import Load
 
 from .faulty import faults

@@ -13,7 +13,7 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, Selection
 from sonde.core.fingerprints import fingerprint
 from sonde.data.check import problems
-from sonde.former import PROBES
+from sonde.probes import PROBES
 from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents, mentions

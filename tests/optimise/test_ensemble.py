@@ -17,9 +17,9 @@ from sonde.core.facts import Template
 from sonde.core.prompts import Prompt
 from sonde.data.vocabulary import trial
 from sonde.models.torch.by_relation import ensemble
-from sonde.former.belief.probe import Belief
-from sonde.former.lama.probe import Lama
-from sonde.former.lke.ic import IcLke
+from sonde.probes.belief import Belief
+from sonde.probes.lama import Lama
+from sonde.probes.ic_lke import IcLke
 from sonde.runs.run import run
 from tests.rows import asked as asked_of
 

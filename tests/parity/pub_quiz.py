@@ -21,8 +21,8 @@ import numpy as np
 import sonde
 from sonde.core.columns import one_by_one
 from sonde.core.facts import Dataset, Selection
-from sonde.former.bear.probe import Bear
-from sonde.former.lama.probe import Lama
+from sonde.probes.bear import Bear
+from sonde.probes.lama import Lama
 from tests.rows import asked
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "lm-pub-quiz.jsonl"

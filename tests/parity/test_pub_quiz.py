@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from sonde.former.bear.probe import Bear
-from sonde.former.lama.probe import Lama
+from sonde.probes.bear import Bear
+from sonde.probes.lama import Lama
 from tests.parity.pub_quiz import (
     CHOSEN,
     FEW,

@@ -32,7 +32,7 @@ def numbers(
     probe: BeliefIcl = FAST,
     drawn: Mapping[str, int] | None = None,
 ) -> Numbers:
-    """Of a model that generates these texts, and of whose samples so many are each of `drawn`."""
+    """Of a model that generates these texts; `drawn` counts its samples by text."""
 
     def model(prompt: dict[str, Any]) -> Any:
         if prompt["request"] == "Sample":

@@ -6,8 +6,8 @@ import pytest
 
 from sonde.core.abilities import Ability
 from sonde.core.facts import Dataset
-from sonde.former.belief.probe import Belief
-from sonde.former.lama.probe import Lama
+from sonde.probes.belief import Belief
+from sonde.probes.lama import Lama
 from sonde.prompting.closing import closing_mark
 from tests.rows import answer_all
 from tests.rows import asked as asked_of

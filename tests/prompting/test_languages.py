@@ -8,11 +8,11 @@ import pytest
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.former.belief_icl.probe import BeliefIcl
+from sonde.probes.belief_icl import BeliefIcl
 from sonde.former.framing.judge import first_word
-from sonde.former.framing.probe import Framing
-from sonde.former.lke.ic import IcLke
-from sonde.former.monitor.probe import Monitor
+from sonde.probes.framing import Framing
+from sonde.probes.ic_lke import IcLke
+from sonde.probes.monitor import Monitor
 from sonde.prompting.few_shot import question
 from sonde.prompting.languages import ENGLISH, PHRASINGS, in_english, phrasing
 from sonde.prompting.matching import normal

@@ -15,7 +15,7 @@ from sonde import api
 from sonde.core.errors import CertificateError
 from sonde.data.format import open_dataset
 from sonde.models.options import LoadOptions
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from sonde.runs.run import run as ask
 from tests import tiny
 from tests.command import Done, Sonde, in_this_process

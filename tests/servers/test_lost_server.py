@@ -19,7 +19,7 @@ from sonde.core.facts import Dataset
 from sonde.data.format import open_dataset
 from sonde.models.load import load
 from sonde.models.options import LoadOptions
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from sonde.runs.run import run
 from tests import tiny as worlds
 from tests.command import files, process, ran

@@ -29,7 +29,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.server import KEY
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
-from sonde.former.lama.probe import Lama
+from sonde.probes.lama import Lama
 from sonde.runs.refusals import suited
 from tests import tiny as worlds
 from tests.data.loopback import Reply
