@@ -59,7 +59,7 @@ from sonde.prompts import Generate, PromptBatch, Sample
 BATCH = 1024  # pairs that are prompted template by template, so that equal beginnings meet
 
 PROMPT = ("fact_no", "template_no", "alias_no")
-LONGEST = 5  # tokens of answers whose overconfidence is told apart by length, as in the paper
+LONGEST = 5  # tokens of answers with an overconfidence by length, as in the paper
 SAMPLED = dict.fromkeys(("fact", "template", "subject"), pl.String)
 
 
@@ -210,9 +210,9 @@ class BeliefIcl(Probe):
         return correct(answer, names, language_of(self.language, language))
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
-        """Answers as their lemmas. Samples have rows of their own until `combine`."""
-        own = dict(facts.select(col("relation").cast(pl.String), "language").iter_rows())
-        languages = {id: language_of(self.language, language) for id, language in own.items()}
+        """Answers as their lemmas. Samples are separate rows until `combine`."""
+        relations = facts.select(col("relation").cast(pl.String), "language").unique().rows()
+        languages = {id: language_of(self.language, language) for id, language in relations}
         result = answers.result
         if isinstance(result, Samples):
             texts = zip(answers.frame["relation"], to_arrow(result.texts).to_pylist(), strict=True)
@@ -288,7 +288,7 @@ class BeliefIcl(Probe):
                     num=gap,
                     where=where,
                     label=f"overconfidence, {length} tokens",
-                    help="mean probability of answers of so many tokens minus their accuracy",
+                    help="mean probability of answers of this length minus their accuracy",
                     **points,
                 )
                 for length, where in lengths.items()
@@ -297,7 +297,7 @@ class BeliefIcl(Probe):
                 f"within_{LONGEST}_tokens",
                 num=lengths[f"1-{LONGEST}"].sum(),
                 label=f"1 to {LONGEST} tokens",
-                help="share of answers of so many tokens",
+                help="share of answers of this length",
                 **prompts | {"better": ""},
             ),
             s.template_overconfidence(self.min_prompts, "sequence_prob", lengths["1"]),

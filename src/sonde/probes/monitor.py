@@ -48,7 +48,7 @@ PFD, IRD = (col("distance").filter(cue).mean() for cue in (UNCUED, MISLED))
 
 
 def even_prompts(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """Every prompt of a relation weighs the same, however few facts have so many wrong cues."""
+    """Every prompt of a relation weighs the same, though facts differ in their wrong cues."""
     n_facts, n_prompts = (col(n).n_unique().over("relation") for n in ("fact_no", "prompt_no"))
     n = pl.len().over("relation", "prompt_no")
     return rows.with_columns(weighted=col("correct") * n_facts / (n * n_prompts))
@@ -91,7 +91,7 @@ class Monitor(Probe):
     )
     frames: int = setting(0, "the most questions of a relation; 0 for all that it has", min=0)
     first_frames: int = setting(
-        4, "MONITOR is also computed from so many questions", min=1, analysis_only=True
+        4, "number of questions that MONITOR is also computed from", min=1, analysis_only=True
     )
     negatives: int = setting(5, "the most wrong objects for a fact", min=1)
     max_tokens: int = setting(15, "the most tokens of an answer", min=1)
