@@ -17,7 +17,7 @@ from sonde.core.reports import Report
 from sonde.data import catalog
 from sonde.models import load as models
 from sonde.models.options import BosChoice, ChatChoice, ExampleChoice, LoadOptions
-from sonde.registry import PROBES
+from sonde.probes import PROBES
 from sonde.runs.run import load_on
 
 if TYPE_CHECKING:

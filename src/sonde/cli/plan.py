@@ -13,7 +13,7 @@ from sonde.cli.verbs import components
 from sonde.core.abilities import Model, Probe
 from sonde.core.costs import Cost
 from sonde.core.facts import Dataset
-from sonde.registry import PROBES, SUMMARIES
+from sonde.probes import PROBES, SUMMARIES
 from sonde.runs.plan import SECONDS, Plan, Time
 from sonde.runs.plan import plan as make_plan
 

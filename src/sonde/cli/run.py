@@ -27,7 +27,7 @@ from sonde.cli.options import (
 )
 from sonde.cli.verbs import components
 from sonde.core.components import settings_of
-from sonde.registry import PROBES, SUMMARIES
+from sonde.probes import PROBES, SUMMARIES
 
 if TYPE_CHECKING:
     from sonde.cli.console import Tick

@@ -121,7 +121,8 @@ def setting(default: Any, help: str, *, min: int | None = None, analysis_only: b
     `min` is the smallest number allowed. An `analysis_only` setting changes no prompt, only how the
     answers are read, and may be changed after the run.
     """
-    return field(default=default, metadata={"help": help, "min": min, "analysis_only": analysis_only})
+    metadata = {"help": help, "min": min, "analysis_only": analysis_only}
+    return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -29,6 +29,7 @@ OTHER, NO_TAG = "other", "no tag"
 DECADES = 2  # positive numbers that span so many powers of ten are taken by their logarithm
 PERMUTATIONS = 2000
 CELLS = 2_000_000  # permuted at once
+SLOPE = 2  # its place among the trends
 
 TRENDS = (
     Metric(
@@ -163,49 +164,38 @@ def trend(
     decades = numbers.min() > 0 and numbers.max() / numbers.min() >= 10**DECADES
     scaled = np.log10(numbers) if decades else numbers / (numbers.std() or 1.0)
     own = np.empty((2, len(numbers)))
-    for relation in np.unique(relations):
-        at = relations == relation
+    parts = [relations == relation for relation in np.unique(relations)]
+    for at in parts:
         own[:, at] = ranks(numbers[at]) / at.sum(), ranks(values[at]) / at.sum()
-    first = np.stack([ranks(numbers), own[0], scaled], axis=1)
-    second = np.stack([ranks(values), own[1], values], axis=1)
-    # far from 0, sums of squares lose digits
-    x, y = first - first.mean(axis=0), second - second.mean(axis=0)
-    table = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=2).reshape(len(x), -1)
-    parts = []
-    for relation in np.unique(relations):
-        at = relations == relation
-        _, index = np.unique(clusters[at], return_inverse=True)
-        sums = np.zeros((index.max() + 1, table.shape[1]))
-        np.add.at(sums, index, table[at])
-        drawn = resampled_sums(sums, generator(seed, f"trend:{relation}"), DRAWS)
-        parts.append(np.vstack([sums.sum(axis=0), drawn]).reshape(1 + DRAWS, 3, 6))
-    moments = np.array(parts)
-
-    def spread(moments: Floats) -> Floats:
-        n, a, b, aa, bb, ab = np.moveaxis(moments, -1, 0)
-        squares = np.stack([aa - a * a / n, bb - b * b / n, ab - a * b / n])
-        return np.where(np.abs(squares) < 1e-9, 0.0, squares)
-
-    whole, within = spread(moments[:, :, 0].sum(axis=0)), spread(moments[:, :, 1:]).sum(axis=1)
-    (aa, slope_aa), (bb, _), (ab, slope_ab) = np.moveaxis(within, 2, 1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        draws = (
-            whole[2] / np.sqrt(whole[0] * whole[1]),
-            ab / np.sqrt(aa * bb),
-            slope_ab / slope_aa,
-        )
-    for n, drawn in enumerate(draws):
-        strata = relations if n else np.zeros_like(relations)
+    pairs = ((ranks(numbers), ranks(values)), own, (scaled, values))
+    for n, (first, second) in enumerate(pairs):
+        # far from 0, sums of squares lose digits
+        x, y = first - first.mean(), second - second.mean()
+        table = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+        moments = np.empty((len(parts), 1 + DRAWS, 6))
+        for at, sums in zip(parts, moments, strict=True):
+            _, index = np.unique(clusters[at], return_inverse=True)
+            columns = np.zeros((index.max() + 1, 6))
+            np.add.at(columns, index, table[at])
+            rng = generator(seed, f"trend:{relations[at][0]}")
+            sums[:] = np.vstack([columns.sum(axis=0), resampled_sums(columns, rng, DRAWS)])
+        # over all facts, relations are one
+        moments = moments if n else moments.sum(axis=0, keepdims=True)
+        size, a, b, aa, bb, ab = np.moveaxis(moments, -1, 0)
+        squares = np.stack([aa - a * a / size, bb - b * b / size, ab - a * b / size])
+        aa, bb, ab = np.where(np.abs(squares) < 1e-9, 0.0, squares).sum(axis=1)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            drawn = ab / (aa if n == SLOPE else np.sqrt(aa * bb))
         value = float(drawn[0])
         if not np.isfinite(value):
             yield None, None, None, None
             continue
-        p = permuted(first[:, n], second[:, n], strata, clusters, generator(seed, "trend:permuted"))
+        strata = relations if n else np.zeros_like(relations)
+        p = permuted(first, second, strata, clusters, generator(seed, "trend:permuted"))
         # a draw in which nothing varies has no trend
-        ends = np.quantile(
-            np.nan_to_num(drawn[1:], posinf=0.0, neginf=0.0), (LEVEL / 2, 1 - LEVEL / 2)
-        )
-        ends = (*ends.tolist(), value, value if p < LEVEL else 0.0)
+        drawn = np.nan_to_num(drawn[1:], posinf=0.0, neginf=0.0)
+        ends = np.quantile(drawn, (LEVEL / 2, 1 - LEVEL / 2)).tolist()
+        ends += [value, value if p < LEVEL else 0.0]
         yield value, min(ends), max(ends), p
 
 

@@ -10,18 +10,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sonde.core.abilities import Model, Scores, deciding, identity_key
 from sonde.core.answers import Answer, Scored
-from sonde.core.certificates import GAPS, Certificate, Rechecks, in_words, tabulated
+from sonde.core.certificates import GAPS, Certificate, Rechecks, in_words
 from sonde.core.columns import one_by_one
 from sonde.core.errors import CertificateError, StoreError, UsageError
 from sonde.core.files import whole
 from sonde.core.prompts import Prompt, put
-from sonde.core.reports import Report
 from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.models.options import cache_folder
@@ -256,19 +254,6 @@ def exhibit(path: Path, manifest: Manifest) -> list[Exhibit]:
     )
     frame = DataFrame(rows)
     return [Exhibit("certificate", f"Certificate: {found.verdict}", frame, note=note)]
-
-
-def certified(report: Report, path: Path, manifest: Manifest) -> Report:
-    """The report of a run with its certificate, or with a word where it needs one and has none."""
-    found, name = of_run(path, manifest), manifest.model["name"]
-    if found is None:
-        said, tables = ABSENT if is_foreign(name) else "", report.tables
-    else:
-        later = LATER if "later" in manifest.certificate else ""
-        said = in_words(found) + moved(found, manifest.model) + later
-        tables = (*report.tables, tabulated(found))
-    summary = " ".join(filter(None, (report.summary, said)))
-    return replace(report, summary=summary, tables=tables)
 
 
 def moved(found: Certificate, identity: Mapping[str, Any]) -> str:

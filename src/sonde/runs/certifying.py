@@ -11,7 +11,7 @@ from sonde.core.facts import Dataset
 from sonde.data import catalog
 from sonde.doctor.certify import Replies, certificate_prompts, certify
 from sonde.models.load import examiner
-from sonde.registry import PROBES
+from sonde.probes import PROBES
 from sonde.runs.certificates import is_foreign, versions
 
 Options = TypeVar("Options")

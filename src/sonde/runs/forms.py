@@ -6,19 +6,10 @@ Knows the model's entry in a manifest alone.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
-
-from sonde.core.reports import Report
 
 PLAIN = {"system": "", "examples": "turns", "thinking": "0"}
 """What a conversation is like unless flags say otherwise; `Chat.identity` has the same names."""
-
-
-def with_form(report: Report, model: Mapping[str, Any]) -> Report:
-    """The report of a run, with a word on the form of its prompts where it is not a plain text."""
-    said = in_words(model.get("chat") or {})
-    return replace(report, summary=" ".join(filter(None, (report.summary, said))))
 
 
 def in_words(chat: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from sonde.core.facts import Dataset, Relation, Style, Template
 from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
-from sonde.registry import PROBES
+from sonde.probes import PROBES
 from sonde.runs.masks import choose_answer, template_source
 from sonde.runs.shards import asked
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -20,7 +20,6 @@ from sonde.core.abilities import Admits, Model, Probe
 from sonde.core.answers import Answered
 from sonde.core.certificates import Certificate
 from sonde.core.columns import Answers as Block
-from sonde.core.columns import Kept
 from sonde.core.components import build, settings_of
 from sonde.core.errors import DataError, StoreError, UsageError
 from sonde.core.fact_frames import refuse_repeats
@@ -33,10 +32,9 @@ from sonde.core.words import counted
 from sonde.data.format import open_dataset, write_dataset
 from sonde.models.load import load as load_model
 from sonde.models.options import LoadOptions
-from sonde.registry import PROBES
+from sonde.probes import PROBES
 from sonde.runs import certificates
 from sonde.runs.batches import Watch, computing, settled
-from sonde.runs.forms import with_form
 from sonde.runs.masks import announce
 from sonde.runs.overviews import described, overview
 from sonde.runs.refusals import announce_unworded, fitting, refuse_unasked, suited
@@ -61,7 +59,6 @@ if TYPE_CHECKING:
 
     from sonde.answers import Answers
     from sonde.evaluation.tables import Results
-    from sonde.metrics.judged import Judged, Judges
     from sonde.probes.base import Probe as NewProbe
     from sonde.reports.model import Report
 
@@ -199,67 +196,11 @@ class Run:
 
         return fact_report(self.results(), self.answers(), fact)
 
-    def report(self, **reading: Any) -> Report:
+    def report(self, **analysis: Any) -> Report:
         """Every number and table, computed from the stored answers.
 
         Analysis-only settings of the probe may have other values than in the run.
         """
-        if isinstance(self.probe(), _new_probe()):
-            return self._report(reading)
-        from sonde.analysis.readings import advise_chat, looked_at, read_further
-
-        begun = self.blocks()  # shards are read while facts are
-        dataset, probe = self.dataset(), self.probe(**reading)
-        answers = Kept(self.blocks, looked_at(dataset))
-        report = cast(Any, probe).read(dataset, answers.once(begun))
-        report = read_further(report, dataset, answers, getattr(probe, "normalise", "none"))
-        report = certificates.certified(report, self.path, self.manifest)
-        report = advise_chat(report, self.manifest.model, answers)
-        report = with_form(report, self.manifest.model)
-        made: Any = replace(
-            report,
-            title=f"{report.title}: {self.manifest.model['name']}",
-            counts={**dataset.notes, **report.counts},
-        )
-        return cast("Report", made)
-
-    def judging(self, reading: Mapping[str, Any] | None = None) -> Judges:
-        """The run's probe; refused where it does not judge prompts one by one."""
-        from sonde.metrics.judged import Judges
-
-        probe = self.probe(**(reading or {}))
-        if isinstance(probe, Judges):
-            return probe
-        able = sorted(name for name, kind in PROBES.items() if issubclass(kind, Judges))
-        raise UsageError(
-            f"{self.path} was made by probe {self.manifest.probe['name']!r}, which does not judge "
-            f"prompts one by one; take runs of {', '.join(able)}"
-        )
-
-    def judge(
-        self, reading: Mapping[str, Any] | None = None, dataset: Dataset | None = None
-    ) -> Judged:
-        """How every prompt did, as arrays; `dataset` is the run's own, where it is open already."""
-        return self.judging(reading).judged(dataset or self.dataset(), self.blocks())
-
-    def judged(self, **reading: Any) -> polars.DataFrame:
-        """How every prompt did, a row each (columns: docs/first-report.md)."""
-        return self.judge(reading).frame()
-
-    def facts(self, **reading: Any) -> polars.DataFrame:
-        """Every fact with the outcome of its prompts; a row for each task, cue or context."""
-        if isinstance(self.probe(), _new_probe()):
-            return self._facts(reading)
-        return self.judge(reading).facts()
-
-    def _facts(self, analysis: Mapping[str, Any]) -> polars.DataFrame:
-        """Every fact with the outcome of its prompts; a row for each task, cue or context."""
-        results = self.results(**analysis)
-        outcomes = [name for name in OUTCOMES if name in results.rows.columns]
-        graded = results.browse(outcomes, results.facts.height)
-        return results.facts.join(graded, on="fact_no", how="left", maintain_order="left")
-
-    def _report(self, analysis: Mapping[str, Any]) -> Report:
         from sonde.reports.build import build as build_report
         from sonde.runs.controls import estimate_with_controls
 
@@ -268,6 +209,13 @@ class Run:
         exhibits = certificates.exhibit(self.path, self.manifest)
         report = build_report(results, estimates, run=self, exhibits=exhibits)
         return replace(report, counts={**self.manifest.dataset["notes"], **report.counts})
+
+    def facts(self, **analysis: Any) -> polars.DataFrame:
+        """Every fact with the outcome of its prompts; a row for each task, cue or context."""
+        results = self.results(**analysis)
+        outcomes = [name for name in OUTCOMES if name in results.rows.columns]
+        graded = results.browse(outcomes, results.facts.height)
+        return results.facts.join(graded, on="fact_no", how="left", maintain_order="left")
 
     def provenance(self) -> dict[str, Any]:
         """Where the numbers come from: the manifest, with what the run took."""
@@ -406,12 +354,6 @@ def open_run(path: str | Path) -> Run:
     manifest = folder.manifest()
     folder.finished()
     return Run(path=Path(path), manifest=manifest)
-
-
-def _new_probe() -> type:
-    from sonde.probes.base import Probe
-
-    return Probe
 
 
 def _from_json(value: Any) -> Any:

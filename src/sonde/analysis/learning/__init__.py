@@ -1,1 +1,0 @@
-"""What runs may have learnt from training facts."""

@@ -1,1 +1,0 @@
-"""MONITOR over several runs."""

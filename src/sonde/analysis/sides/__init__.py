@@ -1,1 +1,0 @@
-"""Reports of runs of one probe side by side, whatever the probe."""

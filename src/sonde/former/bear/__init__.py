@@ -1,1 +1,0 @@
-"""BEAR: answers ranked by the likelihood of whole sentences."""

@@ -1,1 +1,0 @@
-"""BELIEF: every fact in many wordings."""

@@ -1,1 +1,0 @@
-"""BELIEF-ICL: answers written after examples."""

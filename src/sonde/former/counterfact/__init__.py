@@ -1,1 +1,0 @@
-"""CounterFact: is what is true likelier than a given falsehood?"""

@@ -1,1 +1,0 @@
-"""Framing: the same facts as sentences, questions and statements."""

@@ -1,1 +1,0 @@
-"""LAMA: one sentence per fact."""

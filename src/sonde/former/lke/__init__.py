@@ -1,1 +1,0 @@
-"""In-context estimation of latent knowledge: IC-LKE, EIC-LKE and the studies of their design."""

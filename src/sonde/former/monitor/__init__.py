@@ -1,1 +1,0 @@
-"""MONITOR: reliability under framing and interference."""

@@ -1,1 +1,0 @@
-"""Questions, answered in writing with lists that are judged as sets."""

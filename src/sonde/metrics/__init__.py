@@ -1,1 +1,0 @@
-"""From answers to numbers: judgements of single answers and estimates over many."""

@@ -1,1 +1,0 @@
-"""From numbers to what people look at: parts that reports share, and how reports are shown."""

@@ -1,1 +1,0 @@
-"""Reports from metrics: tables, figures, headlines and findings."""

@@ -1,1 +1,0 @@
-"""Show a report: in the terminal, as one HTML file, as JSON. Knows nothing of probes or models."""

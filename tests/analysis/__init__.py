@@ -1,1 +1,0 @@
-"""Analyses over several runs."""
