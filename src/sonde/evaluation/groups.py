@@ -167,7 +167,7 @@ def trend(
     parts = [relations == relation for relation in np.unique(relations)]
     for at in parts:
         own[:, at] = ranks(numbers[at]) / at.sum(), ranks(values[at]) / at.sum()
-    pairs = ((ranks(numbers), ranks(values)), own, (scaled, values))
+    pairs: Any = ((ranks(numbers), ranks(values)), own, (scaled, values))
     for n, (first, second) in enumerate(pairs):
         # far from 0, sums of squares lose digits
         x, y = first - first.mean(), second - second.mean()
