@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+import typer
+
 from sonde.cli.console import tell, waiting, writing
 from sonde.cli.options import ALL_TABLES, JSON, argument, listed, option, verb
 from sonde.cli.report import FileOptions, print_report
@@ -88,4 +90,4 @@ def compare(wanted: CompareOptions) -> None:
     folders = [f"run: {run.path} ({name})" for name, run in runs.items()]
     print_report(report, folders, files)
     if wanted.fail_if_worse and worse:
-        raise SystemExit(1)
+        raise typer.Exit(1)
