@@ -18,75 +18,48 @@ SOURCE = Path(sonde.__file__).parent
 
 IMPORT = re.compile(r"^ *(?:from (\S+) )?import (\([^)]*\)|[^\n#]+)", re.MULTILINE)
 
+TEXTS = {"answers", "bridge", "prompts"}
+"""Prompts and answers as columns, and the way from and to those of today's models and stores."""
+
 ARROWS = {
     "core": set(),
+    "prompts": set(),
+    "answers": {"core", "prompts"},
+    "bridge": {"answers", "core", "prompts"},
     "http": {"core"},
-    "stats": set(),
-    "prompting": {"core"},
-    "data": {"core", "http", "prompting", "stats"},
+    "prompting": {"answers", "core", "prompts"},
+    "data": {"core", "evaluation", "http", "prompting"},
     "engine": {"core"},
-    "models": {"core", "engine", "http"},
-    "metrics": {"core", "stats"},
-    "reporting": {"core", "metrics"},
-    "probes": {"core", "metrics", "prompting", "reporting", "stats"},
-    "analysis": {"core", "metrics", "prompting", "reporting", "stats"},
-    "attribution": {"core", "prompting", "reporting"},
-    "cards": {"core", "data", "metrics", "models", "prompting", "reporting"},
-    "doctor": {"core", "stats"},
+    "models": {*TEXTS, "core", "engine", "http", "testing"},
+    "evaluation": {*TEXTS, "core", "prompting"},
+    "reports": {*TEXTS, "core", "evaluation", "models"},
+    "probes": {*TEXTS, "core", "evaluation", "prompting"},
+    "compare": {"core", "evaluation", "models", "reports", "runs"},
+    "attribution": {"core", "prompting", "reports"},
+    "cards": {"core", "data", "evaluation", "models", "prompting", "reports"},
+    "doctor": {"core", "evaluation"},
     "optimise": {"core", "engine", "models", "store"},
     "store": {"core"},
-    "runs": {
-        "analysis",
-        "core",
-        "data",
-        "doctor",
-        "metrics",
-        "models",
-        "probes",
-        "prompting",
-        "store",
-    },
-    "api": {"analysis", "cards", "core", "data", "models", "probes", "runs"},
-    "lab": {
-        "api",
-        "core",
-        "data",
-        "metrics",
-        "models",
-        "optimise",
-        "probes",
-        "prompting",
-        "reporting",
-        "runs",
-        "stats",
-        "store",
-    },
-    "testing": {"core", "data", "models", "runs", "store"},
+    "runs": {*TEXTS, "core", "data", "doctor", "evaluation", "models", "probes", "prompting",
+             "reports", "store"},
+    "api": {"cards", "compare", "core", "data", "models", "probes", "runs"},
+    "lab": {*TEXTS, "api", "core", "data", "evaluation", "models", "optimise", "probes",
+            "prompting", "reports", "runs", "store"},
+    "testing": {*TEXTS, "core", "data", "evaluation", "models", "runs", "store"},
     "__main__": {"cli"},
-    "cli": {
-        "analysis",
-        "api",
-        "attribution",
-        "cards",
-        "core",
-        "data",
-        "doctor",
-        "http",
-        "lab",
-        "metrics",
-        "models",
-        "optimise",
-        "probes",
-        "reporting",
-        "runs",
-    },
+    "cli": {"api", "attribution", "cards", "compare", "core", "data", "doctor", "evaluation",
+            "http", "lab", "models", "optimise", "probes", "reports", "runs"},
+}  # fmt: skip
+"""Which packages a package may import when it runs."""
+
+BACKWARDS = {
+    "evaluation/layout.py": {"reports"},  # a notebook shows an exhibit
 }
-"""Which rooms a room may import; of probes others know only the table by which they are found."""
+"""Imports against the arrows, made late. Those for types alone are not looked at."""
 
 SIBLINGS = {
-    "probes": set(),
+    "probes": {"base", "presets", "ic_lke", "vary"},
     "data/readers": set(),
-    "analysis": {"controls", "joins", "report", "runs"},
     "optimise": {"making", "folder", "texts", "losses", "state", "training"},
     "models": {"options", "tables", "load", "sentences", "chat_templates", "torch", "served"},
 }
@@ -129,13 +102,13 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "gguf": "models/torch/loading/gguf_copies.py",
     "huggingface_hub": "models/torch/loading/weights.py",
     "xllamacpp": "models/served/llamacpp_engine.py",
-    "jinja2": "reporting/render/html.py",
-    "pyarrow": ("core/", "store/", "data/"),
+    "jinja2": "reports/html.py",
+    "pyarrow": ("answers.py", "bridge.py", "core/", "data/", "evaluation/judge.py", "store/"),
     "spacy": "data/statistics.py",
     "httpx": "http/client.py",
     "tenacity": "http/failures.py",
     "sacrebleu": "data/builders/fktc.py",
-    "scipy": "stats/",
+    "scipy": ("evaluation/stats.py", "lab/report/findings.py"),
     "simplemma": "prompting/matching.py",
     "sudachipy": "prompting/segmenting.py",
     "jieba": "prompting/segmenting.py",
@@ -154,7 +127,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
         "models/served/tokens.py",
     ),
     "typer": "cli/",
-    "rich": ("cli/", "reporting/render/terminal"),
+    "rich": ("cli/", "reports/cells.py", "reports/terminal.py"),
 }
 
 
@@ -171,7 +144,9 @@ def imports(path: Path) -> frozenset[str]:
     The formatter begins a line with every import; to parse whole files would take seconds.
     """
     found: set[str] = set()
-    for module, names in IMPORT.findall(modules()[path]):
+    # what is imported for types alone, up to the next line that is not indented
+    text = re.sub(r"^if TYPE_CHECKING:\n(?:(?: .*)?\n)*", "", modules()[path], flags=re.MULTILINE)
+    for module, names in IMPORT.findall(text):
         assert not module.startswith("."), f"{path}: relative import"
         each = re.findall(r"([\w.]+)(?: as \w+)?", re.sub(r"#.*", "", names))
         found.update(f"{module}.{name}" if module else name for name in each)
@@ -180,7 +155,8 @@ def imports(path: Path) -> frozenset[str]:
 
 def test_every_way_to_write_an_import_is_found() -> None:
     """Parsed for once, so that none is overlooked: the file with the most imports."""
-    path = max(modules(), key=lambda path: len(imports(path)))
+    every = (path for path, text in modules().items() if "if TYPE_CHECKING" not in text)
+    path = max(every, key=lambda path: len(imports(path)))
     found: set[str] = set()
     for node in ast.walk(ast.parse(modules()[path])):
         if isinstance(node, ast.Import):
@@ -199,21 +175,22 @@ def test_a_module_imports_only_along_the_arrows() -> None:
         here = room(path)
         allowed = set(ARROWS) if here == "__init__" else ARROWS[here]  # by name, when used
         ours = {name.split(".")[1] for name in imports(path) if name.startswith("sonde.")}
+        name = str(path.relative_to(SOURCE))
         strangers = {n for n in ours - {here} - allowed if not n.startswith("__")}
-        assert not strangers, f"{path.relative_to(SOURCE)} may not import {strangers}"
+        assert strangers <= BACKWARDS.get(name, set()), f"{name} may not import {strangers}"
 
 
 def test_the_top_level_holds_rooms_and_what_users_import() -> None:
     files = {path.stem for path in SOURCE.glob("*.py")}
-    assert files == {"__init__", "__main__", "api", "testing"}
+    assert files == {"__init__", "__main__", "api", "testing", *TEXTS}
 
 
 @pytest.mark.parametrize("room", ["api", "cli", "lab", "runs"])
 def test_probes_are_known_by_their_names_alone(room: str) -> None:
-    table = {f"sonde.former.{name}" for name in ("PROBES", "SUMMARIES")}
+    table = tuple(f"sonde.probes.{name}" for name in ("PROBES", "SUMMARIES", "base.", "vary."))
     for path in (path for path in modules() if path.relative_to(SOURCE).parts[0].startswith(room)):
-        met = {name for name in imports(path) if name.startswith("sonde.former")}
-        assert met <= table, f"{path.name} imports {met - table}"
+        for name in imports(path):
+            assert not name.startswith("sonde.probes") or name.startswith(table), (path.name, name)
 
 
 @pytest.mark.parametrize("folder", SIBLINGS)
