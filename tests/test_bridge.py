@@ -16,8 +16,8 @@ from sonde.answers import Completions, MaskScores, OptionScores, Samples, SpanLo
 from sonde.bridge import as_answers, as_block
 from sonde.core import answers, columns, prompts
 from sonde.core.prompts import Block, blocks_of
-from sonde.former import PROBES
 from sonde.models.controls import majority
+from sonde.probes import PROBES
 from sonde.prompts import (
     AnyRequest,
     FillMask,
@@ -31,6 +31,7 @@ from sonde.prompts import (
 
 PROBED: dict[str, dict[str, Any]] = {  # what each asks with
     "bear": {},
+    "belief": {"answer": "score"},
     "lama": {"answer": "fill"},
     "belief-icl": {"samples": 3},
     "ic-lke": {"shots": 2},
@@ -41,7 +42,7 @@ PROBED: dict[str, dict[str, Any]] = {  # what each asks with
 
 @cache
 def blocks(name: str) -> list[Block]:
-    """What a former probe asks of a small dataset."""
+    """The prompts of a probe on a small dataset."""
     kind = PROBES[name]
     known = {s.name for s in sonde.core.components.settings_of(kind)}
     settings = {k: v for k, v in PROBED[name].items() if k in known}
@@ -50,7 +51,7 @@ def blocks(name: str) -> list[Block]:
 
 
 def as_batch(block: Block) -> PromptBatch:
-    """The batch that a new probe makes of the same prompts."""
+    """The batch that `as_block` turns into a block."""
     frame, want = block.frame, block.want
     options: tuple[Names, ...] = ()
     request: AnyRequest
@@ -85,7 +86,7 @@ def as_batch(block: Block) -> PromptBatch:
 
 
 @pytest.mark.parametrize("name", PROBED)
-def test_batches_become_the_blocks_that_former_probes_make(name: str) -> None:
+def test_batches_and_blocks_have_the_same_prompts(name: str) -> None:
     for block in blocks(name):
         made = as_block(as_batch(block))
         assert made.want == block.want and made.cloze == block.cloze

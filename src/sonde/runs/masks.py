@@ -50,11 +50,6 @@ def choose_answer(probe: Probe, model: Model, dataset: Dataset) -> Probe:
     return cast(Probe, with_settings(probe, answer="score"))
 
 
-def template_source(probe: Probe) -> str:
-    """The setting that chooses templates by their source."""
-    return "template_source" if hasattr(probe, "template_source") else "templates"
-
-
 def announce(probe: Probe, model: Model, dataset: Dataset) -> None:
     """Log what is particular to a masked model before a run: changed templates, skipped facts."""
     if not isinstance(model, FillsWords):

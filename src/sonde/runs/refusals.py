@@ -1,9 +1,8 @@
-"""Say what is missing where a probe cannot ask: an ability, sentences, a language, room in a model.
+"""Reject what a probe cannot prompt: a missing capability, template or language, long prompts.
 
-A dataset may have no sentences that the probe asks with, or none in a whole language. Of prompts
-that are too long for a model it is found how far the probe must be cut down, by the setting that it
-names in `shrinks`. Knows nothing of how tokens are counted: a model refuses what it cannot take
-when it is asked what it would cost.
+A dataset may have no templates for the probe, or none in a whole language. If prompts are too long
+for a model, the error names the largest value of the probe's `length_setting` with which all fit.
+Knows nothing of how tokens are counted: a model raises when it is asked for the costs of a prompt.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from sonde.core.prompts import Prompt, Score, blocks_of, prompts_of
 from sonde.core.words import listed
 from sonde.data.tables.columns import PAGE
 from sonde.probes import PROBES
-from sonde.runs.masks import choose_answer, template_source
+from sonde.runs.masks import choose_answer
 from sonde.runs.shards import asked
 
 log = logging.getLogger(__name__)
@@ -117,14 +116,13 @@ def _refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
     if not spoken or not missing:
         return  # without any language the probe says itself what it needs
     cure = f"leave out what it cannot ask with --languages {','.join(spoken)}"
-    name = template_source(probe)
-    if getattr(probe, name, "") == "manual":
+    if getattr(probe, "template_source", "") == "manual":
         from sonde.probes.vary import with_settings
 
-        every = with_settings(probe, **{name: "all"})
+        every = with_settings(probe, template_source="all")
         if all(_asks_in(every, dataset, language) for language in missing):
             cure = (
-                f"ask with all templates, not only those written by hand (--set {name}=all), or "
+                "use all templates, not only those written by hand (--template-source all), or "
                 f"{cure}"
             )
     raise DataError(
@@ -178,11 +176,6 @@ def _told(probe: Probe, dataset: Dataset, style: Style) -> str:
     )
 
 
-def length_setting(probe: Probe) -> str:
-    """The setting, a whole number, with which the prompts of a probe grow; none if empty."""
-    return getattr(probe, "length_setting", "") or getattr(probe, "shrinks", "")
-
-
 @contextmanager
 def fitting(probe: Probe, model: Model, dataset: Dataset) -> Iterator[None]:
     """Add to a refusal of a prompt that is too long the largest setting with which all fit."""
@@ -200,7 +193,7 @@ def largest(probe: Probe, model: Plans, dataset: Dataset) -> int | None:
 
     Only values below the probe's own are tried.
     """
-    name = length_setting(probe)
+    name = getattr(probe, "length_setting", "")
     least = next(s.min or 1 for s in settings_of(type(probe)) if s.name == name)
     low, high = least, int(getattr(probe, name)) - 1
     best = None
@@ -214,7 +207,7 @@ def largest(probe: Probe, model: Plans, dataset: Dataset) -> int | None:
 
 
 def _advice(probe: Probe, model: Model, dataset: Dataset) -> str:
-    name = length_setting(probe)
+    name = getattr(probe, "length_setting", "")
     if not name or not isinstance(model, Plans):
         return ""
     if varied := getattr(probe, "vary", {}).get(name):

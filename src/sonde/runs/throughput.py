@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from sonde.core.abilities import Probe
 from sonde.core.facts import Dataset
 from sonde.core.prompts import Prompt, blocks_of
-from sonde.runs.masks import template_source
 from sonde.runs.shards import weights
 
 FIRST = 256
@@ -148,11 +147,10 @@ def shorter(probe: Probe, dataset: Dataset, seconds: float) -> Iterator[tuple[st
         yield f"--limit {limit}", seconds * total_work(probe, limited(dataset, limit)) / work
     from sonde.probes.vary import with_settings
 
-    name = template_source(probe)
-    if getattr(probe, name, "") == "all":
-        manual = total_work(with_settings(probe, **{name: "manual"}), dataset)
+    if getattr(probe, "template_source", "") == "all":
+        manual = total_work(with_settings(probe, template_source="manual"), dataset)
         if manual < work:
-            yield f"--{name.replace('_', '-')} manual", seconds * manual / work
+            yield "--template-source manual", seconds * manual / work
 
 
 def limited(dataset: Dataset, limit: int) -> Dataset:
