@@ -14,7 +14,7 @@ from sonde.runs.plan import plan
 from tests.worlds import dataset_of, entity, fact, relation
 
 MANUAL = (
-    "ask with all templates, not only those written by hand (--template-source all), or leave"
+    "use all templates, not only those written by hand (--template-source all), or leave"
 )
 
 
