@@ -2,7 +2,7 @@
 
     import sonde
     run = sonde.run(sonde.probe("lama"), sonde.model("smollm2"), sonde.dataset("atlas"), out="run")
-    print(run.report().estimates["p_at_1.mean_over_relations"])
+    print(run.report())
 
 Probes, models and readers of your own import from here, too (docs/plug-ins.md). Everything heavy is
 imported when it is first used.
