@@ -9,11 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from polars import col
+
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
-from sonde.prompting.few_shot import Worded, question
-from sonde.prompting.frames import Form, asked, draw_shots, frames, told
-from sonde.prompting.frames import examples as shown_before
+from sonde.prompting.cues import Form, question_examples, question_prompt, questions
+from sonde.prompting.examples import fill_question, fixed_examples
 from sonde.prompting.matching import cleaned
 from sonde.prompting.options import correct_for, correct_names, negatives
 
@@ -106,23 +107,23 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
 
     Without an answer it is the fact's object, whose probability MONITOR takes.
     """
-    wordings = frames(dataset.relation(fact.relation), shape.frames or None)
+    wordings = questions(dataset.relation(fact.relation), shape.frames or None)
     if not wordings:
         raise UsageError(
             f"relation {fact.relation!r} of dataset {dataset.name!r} has no question templates; "
             "take one that has, or give a prompt instead of a fact"
         )
-    before, count = examples(dataset, fact, wordings[0], shape)
+    before, turns, count = examples(dataset, fact, wordings[0], shape)
     gold = fact.objects[0].name
     correct = correct_for(fact, correct_names(dataset, fact.relation))
     pool, seed = dataset.object_names(fact.relation), dataset.selection.seed
     wrong, _ = negatives(fact, correct, pool, seed, shape.negatives)
 
     def put(kind: Kind, label: str, frame: Template, name: str = "") -> Parted:
-        text, parts = parted(before.text, frame, fact.subject.name, name, shape.form)
+        text, parts = parted(before, frame, fact.subject.name, name, shape.form)
         return Parted(kind=kind, label=label, text=text, parts=parts,
                       answer=gold if answer is None else answer, shots=count,
-                      turns=before.turns)  # fmt: skip
+                      turns=turns)  # fmt: skip
 
     def all_of() -> Iterator[Parted]:
         yield put("anchor", f"told {gold} (right)", wordings[0], gold)
@@ -134,27 +135,33 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
     return list(all_of())
 
 
-def examples(dataset: Dataset, fact: Fact, base: Template, shape: Shape) -> tuple[Worded, int]:
-    """The examples in front of every prompt of the fact, and how many they are."""
+def examples(
+    dataset: Dataset, fact: Fact, base: Template, shape: Shape
+) -> tuple[str, tuple[int, ...], int]:
+    """The examples before every prompt of the fact, where their answers are, and their number."""
+    if not shape.shots:
+        return "", (), 0
     whole = dataset.select(Selection(split=fact.split, seed=dataset.selection.seed))
-    chosen = draw_shots(whole, fact.relation, shape.shots)
-    if fact.id in chosen.held:  # MONITOR would not ask about it; here another takes its place
-        chosen = draw_shots(whole, fact.relation, shape.shots + 1)
-    drawn = chosen.before(fact.subject, shape.shots)
-    return shown_before(base, drawn, shape.form), len(drawn)
+    shown = fixed_examples(whole, fact.relation, shape.shots)
+    if fact.id in shown.filter("held")["fact"]:  # MONITOR excludes it; here another replaces it
+        shown = fixed_examples(whole, fact.relation, shape.shots + 1)
+    others = shown.filter(~col("subject").is_in(fact.subject.names)).head(shape.shots)
+    usual = others.select("subject", object=col("object_names").list.first().list.first())
+    text, turns = question_examples(base, usual.to_dicts(), shape.form)
+    return text, tuple(turns), others.height
 
 
 def parted(
     before: str, frame: Template, subject: str, name: str, form: Form
 ) -> tuple[str, tuple[Part, ...]]:
     """A prompt's text, and where its parts stand in it."""
-    body = question(frame, subject, "qa")
-    whole = told(name, body) if name else body
-    text = before + asked(whole, form)
-    at = len(before) + asked(whole, form).index(whole)
+    body = fill_question(frame, subject, "qa")
+    bare, prompt = (question_prompt(frame, subject, form, cue) for cue in ("", name))
+    text = before + prompt
+    at, cue = len(before) + bare.index(body), len(prompt) - len(bare)
     parts = [Part(name="examples", start=0, stop=len(before))] if before else []
     if name:
-        parts.append(Part(name="context", start=at, stop=at + len(whole) - len(body)))
-    first = at + len(whole) - len(body) + frame.text.index(SUBJECT_SLOT)
+        parts.append(Part(name="context", start=at, stop=at + cue))
+    first = at + cue + frame.text.index(SUBJECT_SLOT)
     parts.append(Part(name="subject", start=first, stop=first + len(subject)))
     return text, tuple(parts)

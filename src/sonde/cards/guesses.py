@@ -21,7 +21,6 @@ from sonde.core.facts import Fact, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.evaluation.stats import Floats
 from sonde.models.controls import Words, counted
-from sonde.prompting.sentences import object_in_subject
 
 FOLDS = 10
 
@@ -63,7 +62,7 @@ def guesses(
         majority=_right(asked, _firsts(order, asked, own)),
         prior=prior,
         bayes=bayes,
-        in_name=np.array([float(object_in_subject(fact)) for fact in asked]),
+        in_name=np.array([*map(_in_name, asked)], dtype=np.float64),
         counted=len(trained),
     )
 
@@ -89,6 +88,12 @@ def _firsts(order: Sequence[str], asked: Sequence[Fact], own: Own) -> list[str]:
 def _first(order: Iterable[str], options: frozenset[str]) -> str:
     """The first of some options in an order; the first by name where none is in it."""
     return next((name for name in order if name in options), min(options))
+
+
+def _in_name(fact: Fact) -> bool:
+    """Whether the subject's usual name contains that of an object, ignoring case."""
+    within = fact.subject.name.casefold()
+    return any(entity.name.casefold() in within for entity in fact.objects)
 
 
 def _share(fact: Fact, options: frozenset[str]) -> float:

@@ -22,7 +22,7 @@ from typing import Literal
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import Style, Template
-from sonde.prompting.few_shot import MASK
+from sonde.prompting.examples import MASK
 from sonde.prompting.languages import phrasing
 
 Kind = Literal["given", "family", "alias", "object", "noun"]

@@ -33,12 +33,10 @@ from sonde.core.facts import Template
 from sonde.core.fingerprints import draw_key
 from sonde.lab.worlds.language import in_turn, pieces
 from sonde.lab.worlds.world import World
-from sonde.prompting import few_shot as contexts
-from sonde.prompting import frames
-from sonde.prompting.few_shot import shown
+from sonde.prompting.cues import with_markers
+from sonde.prompting.examples import Style, fill_question, usual_layout, write_examples
 from sonde.prompting.languages import phrasing
-from sonde.prompting.sequences import USUAL as SEPARATORS
-from sonde.prompting.sequences import Line, named_separators, told
+from sonde.prompting.sequences import Line, list_layout
 
 Form = Literal["sentence", "introduction", "pairs", "mask", "qa", "questions"]
 
@@ -287,11 +285,12 @@ def _written(world: World, listed: _List) -> Document:
 def _text(listed: _List, lines: Sequence[Line], language: str) -> str:
     template, around = listed.template, phrasing(language)
     if template is None:
-        separators = named_separators(SEPARATORS, language)
-        return told(lines, separators).removesuffix(separators.between)
-    style: contexts.Style = "mask" if listed.form == "mask" else "qa"
-    asked = ((contexts.question(template, line.subject, style), line.object) for line in lines)
+        listing = list_layout("space", "space", language)
+        return listing.write(lines)[0].removesuffix(listing.example)
+    style: Style = "mask" if listed.form == "mask" else "qa"
+    asked = ((fill_question(template, line.subject, style), line.object) for line in lines)
     if listed.form == "questions":
-        return shown(frames.answered(text, answer, "qa", around) for text, answer in asked).text
-    layout = contexts.usual_layout(style, around)
-    return shown((layout.shown(text, [answer]) for text, answer in asked), layout.head).text
+        pairs = ((with_markers(text, "qa", around), f"{answer}\n") for text, answer in asked)
+        return write_examples(pairs)[0]
+    layout = usual_layout(style, around)
+    return write_examples((layout.example(t, [answer]) for t, answer in asked), layout.head)[0]
