@@ -257,6 +257,18 @@ def test_a_dataset_without_templates_is_an_error_with_its_fix() -> None:
         collect_results(Cloze(), world(), [])
 
 
+@pytest.mark.parametrize("wrong", ["num", "where", "by"])
+def test_a_metric_that_names_a_missing_column_is_an_error_with_its_fix(wrong: str) -> None:
+    uses: dict[str, Any] = {"num": col("correct").mean()}
+    uses |= {wrong: "corect" if wrong == "by" else col("corect").any()}
+    probe = Cloze()
+    object.__setattr__(probe, "metrics", (m.Metric("robust", **uses),))
+    with pytest.raises(UsageError) as raised:
+        results(probe, world(), by_fact())
+    message = "metric 'robust' of probe 'cloze': the results have no column 'corect'; did you mean"
+    assert str(raised.value).startswith(f"{message} 'correct'")
+
+
 def test_templates_are_numbered_among_those_of_the_probe() -> None:
     table = template_table(world(), lambda r: r.templates[1:])
     assert table.select("template", "template_no").rows()[:2] == [("P36-2", 1), ("P36-3", 2)]

@@ -5,6 +5,7 @@ Each schema is written down once. Knows no probe and no statistics.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import numpy as np
@@ -434,6 +435,7 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
 
     Raises:
         DataError: there is nothing to estimate from.
+        UsageError: a metric names a column that the results do not have.
     """
     facts, templates = probe.facts(data), template_table(data, probe.templates)
     side: dict[str, list[pl.DataFrame]] = {}
@@ -470,4 +472,13 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}
-    return Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
+    results = Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
+    for metric in probe.metrics:
+        for part in getattr(metric, "plain", tuple)():
+            uses = (part.num, part.den, part.where, part.baseline, col(part.by or "fact_no"))
+            names = (use.meta.root_names() for use in uses if use is not None)
+            try:
+                results.table(chain.from_iterable(() if part.view else names))
+            except UsageError as error:
+                raise UsageError(f"metric {part.id!r} of probe {probe.name!r}: {error}") from None
+    return results
