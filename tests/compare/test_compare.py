@@ -67,7 +67,7 @@ def test_the_order_of_runs_decides_the_sign_alone(tmp_path: Path) -> None:
     other = prompted(tmp_path / "b", table, OTHER, ["Lyon", "Porto", "Brno"])
     first, second = (sonde.compare(*runs).verdict.difference.estimate for runs in
                      ((one, other), (other, one)))  # fmt: skip
-    assert first.value == pytest.approx(-second.value)
+    assert first.value == pytest.approx(-(second.value or 0.0))
     assert first.p == pytest.approx(second.p)
 
 
@@ -129,10 +129,11 @@ def many(out: Path, correct: int, of: int, name: str) -> sonde.Run:
 def test_a_verdict_follows_the_test_and_names_the_smallest_difference(tmp_path: Path) -> None:
     few, some, most = (many(tmp_path, n, 40, f"r{n}") for n in (10, 12, 36))
     same = sonde.compare(few, some).verdict
-    assert same.word == "none" and same.difference.estimate.p > 0.05
-    assert same.difference.estimate.low <= 0 <= same.difference.estimate.high
+    assert same.word == "none" and (same.difference.estimate.p or 0.0) > 0.05
+    low, high = same.difference.estimate.low, same.difference.estimate.high
+    assert low is not None and high is not None and low <= 0 <= high
     better = sonde.compare(few, most).verdict
-    assert better.word == "better" and better.difference.estimate.low > 0
+    assert better.word == "better" and (better.difference.estimate.low or 0.0) > 0
     three = sonde.compare(few, some, most).verdict
     assert three.word == "best" and three.best == ("scripted r36",)
     assert three.ranks == {"scripted r10": (2, 3), "scripted r12": (2, 3), "scripted r36": (1, 1)}

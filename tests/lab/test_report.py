@@ -13,8 +13,9 @@ from sonde.core.reports import Cell, Curves, Estimate, Report, Table
 from sonde.lab.evaluation.judging import Trial, judge
 from sonde.lab.report.findings import chosen
 from sonde.lab.report.report import lab_report
-from sonde.reporting.render.figures import on_page
-from sonde.reporting.render.terminal import show
+from sonde.reports.legacy import modern
+from sonde.reports.svg import svg
+from sonde.reports.terminal import show
 from tests.lab.trials import HABITS, known, likely, study, timeline, trial, verdicts
 
 
@@ -38,7 +39,7 @@ def rows(report: Report, id: str) -> dict[str, tuple[Cell, ...]]:
 
 def printed(report: Report, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    show(report, console)
+    show(modern(report), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -95,7 +96,8 @@ def test_the_pictures_are_those_that_were_asked_for(report: Report) -> None:
         "training-masked-plain-1-0",
     } <= set(ids)
     assert len(set(ids)) == len(ids)
-    assert all(on_page(figure).tips for figure in report.figures)
+    [figures] = [s for s in modern(report).sections if s.id == "figures"]
+    assert all("<title>" in svg(figure) for figure in figures.items)
 
 
 def test_estimates_stand_against_the_truth_of_every_model_and_checkpoint(report: Report) -> None:

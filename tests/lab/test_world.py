@@ -13,11 +13,11 @@ from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, Selection
 from sonde.core.fingerprints import fingerprint
 from sonde.data.check import problems
-from sonde.probes import PROBES
 from sonde.lab.worlds.language import pieces
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents, mentions
 from sonde.lab.worlds.world import Taught, World, make_world
+from sonde.probes import PROBES
 from tests.rows import asked as asked_of
 
 from .worlds import FEW, any_world, small

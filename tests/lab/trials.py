@@ -9,10 +9,10 @@ import numpy as np
 import polars
 from polars import DataFrame
 
+from sonde.evaluation.stats import Bools, Floats
 from sonde.lab.evaluation.judging import Trial, Verdicts
 from sonde.lab.training.train import Kind
 from sonde.lab.worlds.world import Guess, Taught
-from sonde.metrics.judged import Bools, Floats
 
 LADDER = (0, 1, 2, 5, 10, 50)
 

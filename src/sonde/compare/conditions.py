@@ -118,8 +118,8 @@ def open_runs(
         runs.append(run if isinstance(run, Run) else Path(folder if equals else run))
     folders = [run.path if isinstance(run, Run) else run for run in runs]
     resolved = [folder.resolve() for folder in folders]
-    for i, folder in enumerate(resolved):
-        if folder in resolved[:i]:
+    for i, path in enumerate(resolved):
+        if path in resolved[:i]:
             raise UsageError(f"{folders[i]} was given twice; give each run once")
     opened = [run if isinstance(run, Run) else open_run(run) for run in runs]
     names = [label or name for label, name in zip(labels, run_names(opened), strict=True)]
@@ -194,7 +194,7 @@ def conditions(
     for (name, run), group, texts in zip(runs.items(), group_of, settings, strict=True):
         results = run.results()
         if relations:
-            ids = results.facts["relation"].dtype.categories.to_list()
+            ids = results.facts["relation"].unique(maintain_order=True).cast(pl.String).to_list()
             if unknown := [relation for relation in relations if relation not in ids]:
                 raise UsageError(
                     f"{name} has no relation {unknown[0]!r}; {nearest(unknown[0], ids)}"
@@ -297,8 +297,8 @@ def align(given: Mapping[str, Condition]) -> Aligned:
     covered = facts["relation"].gather(both["fact_no"]).unique().implode()
     aligned = {}
     for part, prompt in zip(parts, prompts, strict=True):
-        keep = prompt.select(common).with_row_index("row")
-        keep = keep.join(both, on=common, how="semi")["row"].implode()
+        places = prompt.select(common).with_row_index("row")
+        keep = places.join(both, on=common, how="semi")["row"].implode()
         rows = part.results.rows.with_row_index("row")
         rows = rows.filter(col("row").is_in(keep) | ~col("relation").is_in(covered)).drop("row")
         aligned[part.name] = replace(part, results=replace(part.results, rows=rows))

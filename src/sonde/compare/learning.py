@@ -84,7 +84,7 @@ def _knows_training_only(condition: Condition) -> bool:
     model = condition.run.manifest.model
     base = model.get("details", {}).get("base", "")
     tuned = model["name"].startswith("finetuned:") and base.startswith("random")
-    return tuned or model["name"] == "control:naive-bayes"
+    return bool(tuned or model["name"] == "control:naive-bayes")
 
 
 def _reference(name: str, names: Sequence[str]) -> str:
@@ -95,7 +95,7 @@ def _reference(name: str, names: Sequence[str]) -> str:
 
 def _majorities(aligned: Aligned, runs: Mapping[str, "Run"]) -> dict[str, dict[str, int]]:
     """Per relation how often each object is that of a training fact; the most common first."""
-    relations = aligned.facts["relation"].dtype.categories.to_list()
+    relations = aligned.facts["relation"].unique(maintain_order=True).cast(pl.String).to_list()
     counts: dict[str, dict[str, int]] = {}
     contents: set[str] = set()
     for name, run in runs.items():
@@ -153,8 +153,8 @@ def over_predicted(
         if results.templates.is_empty():
             continue
         counts = results.answer_distribution().with_columns(col("relation").cast(pl.String))
-        texts = results.templates.filter(col("template_no") == 1)
-        texts = dict(texts.select(col("relation").cast(pl.String), "text").iter_rows())
+        first = results.templates.filter(col("template_no") == 1)
+        texts = dict(first.select(col("relation").cast(pl.String), "text").iter_rows())
         for (relation,), part in counts.group_by("relation", maintain_order=True):
             total, gold = part["n"].sum(), part["gold"].sum()
             top = next(iter(majority.get(str(relation), {})), "")

@@ -9,7 +9,7 @@ from polars import col
 
 from sonde.compare.conditions import Aligned
 from sonde.compare.pairwise import CORRECT, KNOWN, fact_values
-from sonde.evaluation.estimate import Metric, draws
+from sonde.evaluation.estimate import Metric, Over, draws
 from sonde.evaluation.stats import (
     LEVEL,
     Floats,
@@ -41,7 +41,7 @@ def tasks(aligned: Aligned) -> dict[str, list[str]]:
 
 
 def leaderboard(
-    aligned: Aligned, metric: Metric, over: str = "facts", seed: int = 0
+    aligned: Aligned, metric: Metric, over: Over = "facts", seed: int = 0
 ) -> pl.DataFrame:
     """Conditions in order, and how far each is behind the best; intervals hold together (max-t).
 
@@ -92,6 +92,10 @@ def _cells(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
     return table.with_columns(_relation=relation, _cluster=cluster).sort("fact_no")
 
 
+def _relations(aligned: Aligned) -> list[str]:
+    return aligned.facts["relation"].unique(maintain_order=True).cast(pl.String).to_list()
+
+
 def sharing(aligned: Aligned, names: Sequence[str], seed: int = 0) -> dict[str, pl.DataFrame]:
     """Two matrices: "sharing", the share of what the row knows that the column knows too, and
     "subsumption", η: the same per relation, averaged over the relations where the row knows any.
@@ -99,8 +103,8 @@ def sharing(aligned: Aligned, names: Sequence[str], seed: int = 0) -> dict[str, 
     cells, width = _cells(aligned, names), len(names)
     known = cells.select(names).to_numpy().astype(float)
     relations = cells["_relation"].to_numpy()
-    categories = aligned.facts["relation"].dtype.categories
-    pooled, sums, measured = 0.0, 0.0, 0.0
+    categories = _relations(aligned)
+    pooled, sums, measured = (np.zeros((1, 1, 1)) for _ in range(3))
     for relation in np.unique(relations).tolist():
         rows = relations == relation
         counts = (known[rows][:, :, None] * known[rows][:, None, :]).reshape(-1, width * width)
@@ -128,12 +132,11 @@ def _matrix(names: Sequence[str], values: Floats, n: Floats) -> pl.DataFrame:
     for i, j in product(range(len(names)), repeat=2):
         column = values[:, i, j]
         if not np.isnan(column[0]):
-            low, high = (
-                (None, None) if i == j else np.nanquantile(column[1:], (LEVEL / 2, 1 - LEVEL / 2))
-            )
-            if i != j and high - low <= 1e-12 and 0 <= column[0] <= 1:
-                low, high = wilson(column[0] * n[i], n[i])
-            lines.append((names[i], names[j], float(column[0]), low, high, int(n[i])))
+            ends = np.nanquantile(column[1:], (LEVEL / 2, 1 - LEVEL / 2)).tolist()
+            if ends[1] - ends[0] <= 1e-12 and 0 <= column[0] <= 1:
+                ends = list(map(float, wilson(column[0] * n[i], n[i])))
+            ends = [None, None] if i == j else ends
+            lines.append((names[i], names[j], float(column[0]), *ends, int(n[i])))
     return pl.DataFrame(lines, MATRIX, orient="row")
 
 
@@ -148,7 +151,7 @@ def relation_values(
     aligned: Aligned, names: Sequence[str], metric: Metric = CORRECT
 ) -> pl.DataFrame:
     """The metric of each condition in each relation: relation, then a column per condition."""
-    table = pl.DataFrame({"relation": aligned.facts["relation"].dtype.categories})
+    table = pl.DataFrame({"relation": _relations(aligned)})
     for name in names:
         values = fact_values(aligned.conditions[name].results, metric).rows
         values = values.group_by(col("relation").cast(pl.String)).agg(

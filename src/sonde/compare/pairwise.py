@@ -152,8 +152,8 @@ def _smallest(first: Results, reference: Results) -> float | None:
     gap = both["num"] / both["den"] - both["num_there"] / both["den_there"]
     facts = first.facts["cluster"].gather(both["fact_no"])
     sums = pl.DataFrame({"cluster": facts, "gap": gap - (gap.mean() or 0.0)})
-    sums = sums.group_by("cluster").agg(col("gap").sum())["gap"].to_numpy()
-    error = sqrt(float((sums**2).sum())) / max(both.height, 1)
+    squares = sums.group_by("cluster").agg(col("gap").sum())["gap"] ** 2
+    error = sqrt(float(squares.sum())) / max(both.height, 1)
     return POWER * error if error > 0 else None
 
 
@@ -337,12 +337,12 @@ def by_group(
                 sizes = sizes.clear()
             for group in sorted(groups["group"].unique()) if not sizes.is_empty() else ():
                 facts = groups.filter(col("group") == group)["fact_no"].implode()
-                parts = [
+                first, second = (
                     replace(r, rows=r.rows.filter(col("fact_no").is_in(facts)))
                     for r in (condition.results, base)
-                ]
-                line = contrast(*parts, [metric], over=("facts",), seed=seed)
-                line = line.filter(col("group_by").list.len() == 0).row(0, named=True)
+                )
+                table = contrast(first, second, [metric], over=("facts",), seed=seed)
+                line = table.filter(col("group_by").list.len() == 0).row(0, named=True)
                 numbers = [line[k] for k in ("value", "low", "high", "p", "n")]
                 found.append([name, column, group, *numbers])
             adjusted = iter(holm([f[6] for f in found if f[6] is not None]))

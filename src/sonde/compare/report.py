@@ -204,7 +204,8 @@ def _groups(aligned: Aligned) -> list[str]:
 def _differences(
     aligned: Aligned, metric: Metric, groups: Sequence[str], seed: int
 ) -> list[Exhibit | str]:
-    reference, items = aligned.names[0], []
+    reference = aligned.names[0]
+    items: list[Exhibit | str] = []
     columns = (["relation"] if aligned.facts["relation"].n_unique() > 1 else []) + list(groups)
     frame = by_group(aligned, metric, reference, columns, seed)
     labels = aligned.facts.select(col("relation").cast(pl.String), "label").unique()

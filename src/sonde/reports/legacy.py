@@ -283,7 +283,8 @@ def modern(report: old.Report) -> Report:
 
 def _table(table: Table) -> Exhibit:
     """Numbers stay numbers, estimates become structs."""
-    columns, units = {}, {}
+    columns: dict[str, pl.Series] = {}
+    units: dict[str, str] = {}
     for i, column in enumerate(table.columns):
         values = [row[i] for row in table.rows]
         name, used_names = column.title, set(columns)
@@ -346,12 +347,12 @@ def _figure(figure: Any) -> Iterator[Exhibit]:
         case old.HeatStrip():
             kind, units = "strip", {"color": "number"}
             more = {"limit": figure.limit}
-            for row in figure.rows:
-                tokens, weights = list(row.tokens), list(row.weights)
-                if row.folded:  # examples are shown as one
-                    tokens = [row.folded_name, *tokens[row.folded :]]
-                    weights = [sum(weights[: row.folded]), *weights[row.folded :]]
-                title = f"{row.label}: {row.note}" if row.note else row.label
+            for text in figure.rows:
+                tokens, weights = list(text.tokens), list(text.weights)
+                if text.folded:  # examples are shown as one
+                    tokens = [text.folded_name, *tokens[text.folded :]]
+                    weights = [sum(weights[: text.folded]), *weights[text.folded :]]
+                title = f"{text.label}: {text.note}" if text.note else text.label
                 rows += [
                     {"y": title, "label": t, "color": w}
                     for t, w in zip(tokens, weights, strict=True)

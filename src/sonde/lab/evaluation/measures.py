@@ -333,7 +333,7 @@ def repeats_mean(values: Sequence[float]) -> tuple[float, float, float]:
     (0.5, 0.252, 0.748)
     """
     mean, count = float(np.mean(values)), len(values)
-    reach = student_reach(count - 1) * float(np.std(values, ddof=1)) / sqrt(count)
+    reach = float(student_reach(count - 1)) * float(np.std(values, ddof=1)) / sqrt(count)
     return mean, mean - reach, mean + reach
 
 
