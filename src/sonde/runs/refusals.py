@@ -90,17 +90,18 @@ def refuse_unworded(probe: Probe, dataset: Dataset) -> None:
 
 def announce_unworded(probe: Probe, dataset: Dataset) -> None:
     """Warn of relations that lack a template while others have some."""
-    missing = [r for r in dataset.asked_relations() if not r.templates]
-    for relation in missing[:1]:
-        chosen = replace(dataset.selection, relations=(relation.id,), limit=FEW)
-        if not _asks(probe, replace(dataset, selection=chosen)):
-            names = listed([r.id for r in missing], SHOWN)
-            log.warning(
-                "no template for %s, so none is filled with its facts; give one with --template "
-                "'%s=The … of [X] is [Y].'",
-                names,
-                relation.id,
-            )
+    relations = dataset.asked_relations()
+    missing = [relation.id for relation in relations if not relation.templates]
+    if not missing or len(missing) == len(relations):
+        return
+    chosen = replace(dataset.selection, relations=tuple(missing[:1]), limit=FEW)
+    if not _asks(probe, replace(dataset, selection=chosen)):
+        log.warning(
+            "no template for %s, so none is filled with its facts; give one with --template "
+            "'%s=The … of [X] is [Y].'",
+            listed(missing, SHOWN),
+            missing[0],
+        )
 
 
 def _refuse_unspoken(probe: Probe, dataset: Dataset) -> None:
