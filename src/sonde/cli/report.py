@@ -85,7 +85,8 @@ def write_files(report: Report, files: FileOptions) -> list[str]:
     for folder, write in folders:
         if folder is not None:
             with writing(folder):
-                written += [f"file: {path}" for path in write(folder)]
+                paths = write(folder)
+            written.append(f"{len(paths)} files in {folder}")
     return written
 
 
