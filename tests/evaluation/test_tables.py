@@ -111,7 +111,7 @@ def test_a_pair_has_the_objects_and_names_of_all_its_facts() -> None:
 
 
 def test_facts_with_one_id_are_rejected() -> None:
-    with pytest.raises(DataError, match="two facts have the id 'f'; give each fact an id"):
+    with pytest.raises(DataError, match="two facts have the id 'f'; give each fact its own id"):
         fact_table(dataset_of([fact("P1", "Ann", "x", id="f"), fact("P1", "Bob", "x", id="f")]))
 
 

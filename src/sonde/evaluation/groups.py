@@ -23,10 +23,10 @@ from sonde.evaluation.stats import (
 )
 from sonde.evaluation.tables import ESTIMATES, LEFT, Results
 
-BINS, BIN_SIZE = 5, 10  # at most so many bins, each of at least so many facts
+BINS, BIN_SIZE = 5, 10  # most bins, fewest facts of a bin
 GROUP_SIZE, GROUPS = 5, 30  # smaller groups, and those beyond the largest, become "other"
 OTHER, NO_TAG = "other", "no tag"
-DECADES = 2  # positive numbers that span so many powers of ten are taken by their logarithm
+DECADES = 2  # powers of ten from which on positive numbers are compared by their logarithm
 PERMUTATIONS = 2000
 CELLS = 2_000_000  # permuted at once
 SLOPE = 2  # its place among the trends
@@ -145,8 +145,8 @@ def trends(results: Results, seed: int = 0) -> pl.DataFrame:
             continue
         sizes = part.height, part["cluster"].n_unique()
         key = "value", "facts", None, None, ["number"], [name.removeprefix("numbers.")]
-        found = trend(numbers, correct, relations, clusters, seed)
-        for metric, line in zip(TRENDS, found, strict=True):
+        estimates = trend(numbers, correct, relations, clusters, seed)
+        for metric, line in zip(TRENDS, estimates, strict=True):
             if line[0] is not None:
                 lines.append((metric.id, *key, *line, None, *sizes))
     frame = pl.DataFrame(lines, schema=ESTIMATES, orient="row")
@@ -163,11 +163,11 @@ def trend(
     """
     decades = numbers.min() > 0 and numbers.max() / numbers.min() >= 10**DECADES
     scaled = np.log10(numbers) if decades else numbers / (numbers.std() or 1.0)
-    own = np.empty((2, len(numbers)))
+    inner = np.empty((2, len(numbers)))
     parts = [relations == relation for relation in np.unique(relations)]
     for at in parts:
-        own[:, at] = ranks(numbers[at]) / at.sum(), ranks(values[at]) / at.sum()
-    pairs: Any = ((ranks(numbers), ranks(values)), own, (scaled, values))
+        inner[:, at] = ranks(numbers[at]) / at.sum(), ranks(values[at]) / at.sum()
+    pairs: Any = ((ranks(numbers), ranks(values)), inner, (scaled, values))
     for n, (first, second) in enumerate(pairs):
         # far from 0, sums of squares lose digits
         x, y = first - first.mean(), second - second.mean()

@@ -107,8 +107,8 @@ def _units(
 ) -> pl.DataFrame:
     """Graded facts with the number that each has in all languages, and with their first answer.
 
-    `thing` is the identifier of what the first answer names; null if it is nothing known. `own`
-    are the identifiers of the candidates, `named` if the fact names them itself.
+    `thing` is the identifier of what the first answer names; null if it is nothing known.
+    `candidates` are identifiers, one per line, `named` if the fact names them itself.
     """
     rows = results.table(["fact_no", "answer", "correct", "answer_mode"])
     rows = rows.with_columns(col("answer").cast(pl.String))
@@ -120,11 +120,17 @@ def _units(
     for relation in relations:
         named = names_options(data.asked_frame(relation.id))
         known = things.filter(col("relation") == relation.id)["id"].unique().sort()
-        own = pl.concat_list("object_ids", "wrong_ids").list.unique().list.sort().list.join("\n")
-        own = own if named else pl.lit("\n".join(known))
+        candidates = (
+            pl.concat_list("object_ids", "wrong_ids").list.unique().list.sort().list.join("\n")
+        )
+        candidates = candidates if named else pl.lit("\n".join(known))
         ids = col("object_ids").list.sort().list.join("\n")
-        frame = data.frame(relation.id).with_columns(own=own, ids=ids, named=pl.lit(named))
-        frames.append(frame.select(*FACT, "object_ids", "object_names", "ids", "own", "named"))
+        frame = data.frame(relation.id).with_columns(
+            candidates=candidates, ids=ids, named=pl.lit(named)
+        )
+        frames.append(
+            frame.select(*FACT, "object_ids", "object_names", "ids", "candidates", "named")
+        )
     subject = ("same", "split", "subject_id")
     several = pl.struct("fact").len().over("language", *subject).max().over(subject) > 1
     key = (*subject, "objects")
@@ -162,12 +168,16 @@ def _named(
     for relation_id, subject, answer, known, ids, names in units.select(columns).iter_rows():
         usual = [(name, id) for id, each in zip(ids, names, strict=True) for name in each]
         pairs = [*correct[relation_id, subject], *usual] if known else []
-        own = {plain[relation_id](name): id for name, id in pairs}
+        objects_by_name = {plain[relation_id](name): id for name, id in pairs}
         text = plain[relation_id]((answer or "").strip())
         # the longest name in a text; else the only object
-        held = (own[name] for name in sorted(own, key=len, reverse=True) if within(name, text))
-        only = pairs[0][1] if len({*own.values()}) == 1 else None
-        yield own.get(text) or every.get((relation_id, text)) or next(held, only)
+        held = (
+            objects_by_name[name]
+            for name in sorted(objects_by_name, key=len, reverse=True)
+            if within(name, text)
+        )
+        only = pairs[0][1] if len({*objects_by_name.values()}) == 1 else None
+        yield objects_by_name.get(text) or every.get((relation_id, text)) or next(held, only)
 
 
 def _lemmas(language: str) -> Callable[[str], str]:
@@ -209,10 +219,10 @@ def _candidates(results: Results, things: pl.DataFrame, answers: Iterable[Answer
 def _rankc(both: pl.DataFrame, scores: pl.DataFrame, seed: int) -> pl.DataFrame:
     """RankC of facts in two languages: unit, rankc. Facts that name different candidates, or of
     which fewer than two are scored in both languages, have none."""
-    alike = (~col("named") & ~col("named_2")) | (col("own") == col("own_2"))
+    alike = (~col("named") & ~col("named_2")) | (col("candidates") == col("candidates_2"))
     table = both.filter(alike).join(scores, on="fact_no")
     table = table.join(scores, left_on=("fact_no_2", "id"), right_on=("fact_no", "id"), suffix="_2")
-    table = table.filter(~col("named") | col("id").is_in(col("own").str.split("\n")))
+    table = table.filter(~col("named") | col("id").is_in(col("candidates").str.split("\n")))
     for side in ("", "_2"):
         names = ("same", f"language{side}", "id")
         drawn = table.select(names).unique()

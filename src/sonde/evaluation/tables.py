@@ -147,7 +147,7 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
     rows = pl.concat(parts)
     if (again := rows.select(FACT).is_duplicated()).any():
         repeated = rows.filter(again)["fact"][0]
-        raise DataError(f"two facts have the id {repeated!r}; give each fact an id of its own")
+        raise DataError(f"two facts have the id {repeated!r}; give each fact its own id")
     pairs = unit == "pair"
     if pairs:
         rows = rows.unique(QUESTION, keep="first", maintain_order=True)
@@ -347,7 +347,7 @@ class Results:
         """Per fact its most frequent answer, share of correct prompts, median rank and so on.
 
         Above `limit`, facts are sampled by the seed. Values of columns that the probe never pools
-        have rows of their own.
+        have separate rows.
         """
         facts = self.rows["fact_no"].unique().sort()
         if len(facts) > limit:
@@ -383,12 +383,12 @@ class Results:
         wanted = wanted.group_by(*key, "answer").agg(gold=pl.len())
         names = gold.explode("name").with_columns(col("name").str.to_lowercase())
         names = names.unique(("relation", "name"), keep="first", maintain_order=True)
-        given = rows.with_columns(col("answer").cast(String))
-        given = given.with_columns(name=col("answer").str.to_lowercase())
-        given = given.join(names.drop("fact_no"), on=("relation", "name"), how="left")
+        answers = rows.with_columns(col("answer").cast(String))
+        answers = answers.with_columns(name=col("answer").str.to_lowercase())
+        answers = answers.join(names.drop("fact_no"), on=("relation", "name"), how="left")
         answer = pl.coalesce("usual", "answer").alias("answer")
-        given = given.group_by(*key, answer).agg(n=pl.len(), correct=col("correct").sum())
-        both = given.join(wanted, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
+        answers = answers.group_by(*key, answer).agg(n=pl.len(), correct=col("correct").sum())
+        both = answers.join(wanted, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
         order = (-col("n").cast(pl.Int64), -col("gold").cast(pl.Int64), "answer")
         return both.sort(*key, *order).collect()
 

@@ -1,6 +1,6 @@
 """Facts that change with time: was a wrong answer correct once, or only later? Of any probe.
 
-An answer is correct if its probe accepts it, or if any fact says so of the subject at the date that
+An answer is correct if its probe accepts it, or if any fact has it for the subject at the date that
 is asked about. Else it is outdated if it was correct at an earlier date, too new if it becomes
 correct at a later one, or wrong.
 """
@@ -75,19 +75,19 @@ def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFra
     answers = table.group_by(*key, *about).agg(generated=generated, n=pl.len())
     timed = answers.sort("fact_no", "answer").collect()
     verdicts, years = [], []
-    given: dict[tuple[str, str], list[tuple[int, list[Span]]]] = {}
+    counted: dict[tuple[str, str], list[tuple[int, list[Span]]]] = {}
     for row in timed.cast({"relation": pl.String, "answer": pl.String}).iter_rows():
         _, text, correct, relation_id, subject, language, date, *valid, written, n = row
         known = spans[relation_id, subject]
         if written:
-            stated = [span for span in known if results.probe.accepts(text, span[0], language)]
+            times = [span for span in known if results.probe.accepts(text, span[0], language)]
         else:
-            stated = [span for span in known if text in span[0]]
-        given.setdefault((relation_id, subject), []).append((n, stated))
+            times = [span for span in known if text in span[0]]
+        counted.setdefault((relation_id, subject), []).append((n, times))
         first, last = (date, date) if date else valid
         years.append((first or last)[:4])
-        over = [not in_order(first, end) for _, _, end in stated]
-        to_come = [not in_order(start, last) for _, start, _ in stated]
+        over = [not in_order(first, end) for _, _, end in times]
+        to_come = [not in_order(start, last) for _, start, _ in times]
         if correct or not all(map(or_, over, to_come)):
             verdicts.append("correct")
         else:
@@ -98,13 +98,13 @@ def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFra
     rows = results.rows.join(timing, on=key, **LEFT)
     parts = [estimate(replace(results, rows=rows), METRICS, groups=("relation", "year"), seed=seed)]
 
-    # each subject counts the same, in the years for which the data say what is correct of it
+    # each subject counts the same, in the years for which the data have a correct answer
     cells = []
-    for number, ((relation_id, subject), counts) in enumerate(given.items()):
+    for number, ((relation_id, subject), counts) in enumerate(counted.items()):
         total = sum(n for n, _ in counts)
         for year in sorted({*years}):
             if _holds(spans[relation_id, subject], year):
-                share = sum(n for n, stated in counts if _holds(stated, year)) / total
+                share = sum(n for n, times in counts if _holds(times, year)) / total
                 cells.append((relation_id, number, year, share))
     shares = pl.DataFrame(cells, ("relation", "cluster", "year", "share"), orient="row")
     fits = Results.of(shares)
@@ -132,7 +132,7 @@ def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFra
 
 
 def _valid(date: str, first: str, last: str) -> tuple[str, str]:
-    """From when to when a fact is true: at its date if it does not say."""
+    """From when to when a fact is true: at its date if it has no such time."""
     return (first, last) if first or last else (date, date)
 
 
