@@ -15,10 +15,9 @@ import torch
 import transformers
 
 import sonde
-from sonde.analysis.readings import endless_thoughts
 from sonde.core.abilities import as_given
 from sonde.core.answers import CLOSED, OPENED, Generated, Sampled
-from sonde.core.columns import Answers, one_by_one
+from sonde.core.columns import one_by_one
 from sonde.core.errors import AbilityError, PromptError
 from sonde.core.prompts import Generate, Prompt, Sample, prompts_of, put
 from sonde.engine.endings import thought_length
@@ -263,22 +262,6 @@ def test_a_run_keeps_what_was_thought_before_drawn_answers(thinker: Path, tmp_pa
     read = [a.answer for a in run.answered() if isinstance(a.answer, Sampled)]
     thoughts = [*chain.from_iterable(chain.from_iterable(a.thoughts for a in read))]
     assert len(thoughts) == 20 * drawn.height
-    cut = sum(not text.endswith(CLOSED) for text in thoughts if text)
-    (told,) = (each for each in run.report().findings if "--chat-thinking" in each)
-    assert f" {cut:,} of {20 * drawn.height:,} drawn answers, so that no answer follows" in told
-    assert "; --chat-thinking above 12 may give them the room" in told
-
-
-def test_thoughts_that_nobody_asked_for_are_told_where_answers_are_empty() -> None:
-    """A model whose template leaves no choice may think all the same."""
-    cut, ended = (Generated(text="", logps=(), thoughts=f"<think> Hm{end}") for end in ("", CLOSED))
-    (asked,) = put([write("Who?", Generate())] * 2).blocks
-    block = Answers(kind="generated", asked=asked.frame.to_arrow(), columns=[cut, ended])
-    assert endless_thoughts([block], 0) == (
-        "Thoughts do not end in 1 of 2 written answers, so that no answer follows them; "
-        "--chat-thinking with a number of tokens may give them the room that they need."
-    )
-    assert endless_thoughts([replace(block, columns=[ended, ended])], 0) == ""
 
 
 def test_a_template_without_a_system_text_says_so(tmp_path: Path) -> None:

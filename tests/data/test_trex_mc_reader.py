@@ -11,7 +11,7 @@ import pytest
 
 from sonde.core.errors import DataError
 from sonde.core.scores import shares
-from sonde.prompting.sequences import Separators, told
+from sonde.prompting.sequences import ListLayout
 
 from .published import BETWEEN, INSIDE, examples, read_published
 
@@ -48,11 +48,11 @@ def test_published_prompts_are_worded_as_ours_are(shared: Path) -> None:
     published = read_published(
         shared / "data" / "trex_mc_sample" / "mc_relation1_llama2-7b_seed10.json"
     )
-    ways = Separators(inside=INSIDE, between=BETWEEN)
+    layout = ListLayout(pair=INSIDE, example=BETWEEN)
     for prompt in published.prompts:
         shown, last = examples(prompt)
         assert len(shown) == 49
-        assert told(shown, ways) + last == prompt
+        assert layout.write(shown)[0] + last == prompt
 
 
 def test_the_right_option_is_the_last(tmp_path: Path) -> None:

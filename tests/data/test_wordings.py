@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sonde.core.facts import Style
 from sonde.data.builders.fktc import fault_of
 from sonde.data.wordings import Wording, gather, style_of
-from sonde.prompting.few_shot import question
+from sonde.prompting.examples import fill_question
 from sonde.prompting.languages import QUESTION_MARKS
 
 ASKED = {
@@ -25,7 +25,7 @@ def test_every_question_mark_ends_a_question_everywhere(mark: str) -> None:
     wording = Wording(relation="P19", text=ASKED[mark], source="manual")
     (template,) = gather("source", [wording])[0]["P19"]
     assert template.style == "question"
-    asked = question(template, "Ann", "qa")
+    asked = fill_question(template, "Ann", "qa")
     assert asked.endswith(mark) and "Ann" in asked
     assert fault_of(asked.replace("Ann", "[X]"), (), 70.0, ()) is None
 

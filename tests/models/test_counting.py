@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import exp, log
 from pathlib import Path
-from typing import Any
 
+import polars as pl
 import pytest
 
 import sonde
@@ -17,7 +17,10 @@ from sonde.core.answers import Scored
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Selection
 from sonde.core.prompts import Key, Prompt, Score
+from sonde.evaluation.estimate import estimate_results
+from sonde.evaluation.tables import collect_results
 from sonde.models.load import load
+from sonde.probes.lama import Lama
 from sonde.testing import check_model
 from tests.rows import answer_all, asked
 from tests.worlds import dataset_of, entity, fact, relation
@@ -108,32 +111,36 @@ def test_a_control_is_named_by_what_it_counted() -> None:
     assert one.identity.weights == turned.identity.weights
 
 
-def on_all_of_lama(name: str, shared: Path) -> dict[str, float]:
-    """The percentages of a control on every fact of LAMA."""
+def on_all_of_lama(name: str, shared: Path) -> Callable[..., float]:
+    """The percentages of a control on every fact of LAMA: over relations, or of a group."""
     dataset = sonde.dataset(str(shared / "data/lama"))
-    probe = sonde.probe("lama").suited(frozenset({"fill"}))
-    blocks: list[Any] = list(probe.ask(dataset))
+    probe = Lama().resolve(frozenset({"fill"}))
     control = load(f"control:{name}", dataset=dataset)
-    report = probe.read(dataset, sonde.testing.answer_all(control, blocks))
-    assert report.counts["scored"] == 34_017
-    return {key: 100 * (e.value or 0) for key, e in report.estimates.items()}
+    answers = sonde.testing.answer_batches(control, probe.prompts(dataset))
+    results = collect_results(probe, dataset, answers)
+    assert results.rows.height == 34_017
+    estimates = estimate_results(results).filter(metric="p_at_1", of="value", over="relations")
+
+    def share(*group: str) -> float:
+        value: float = estimates.filter(pl.col("group") == list(group))["value"].item()
+        return 100 * value
+
+    return share
 
 
 @pytest.mark.shared
 def test_the_class_prior_gives_the_known_numbers_on_all_of_lama(shared: Path) -> None:
-    found = on_all_of_lama("class-prior", shared)
-    kinds = ("mean_over_relations", "kind.1-1", "kind.N-1", "kind.N-M")
-    over = (*kinds, "relation.P463", "relation.P176")
+    share = on_all_of_lama("class-prior", shared)
+    groups = ((), ("1-1",), ("N-1",), ("N-M",), ("P463",), ("P176",))
     known = (17.3, 0.2, 23.2, 11.0, 2.2, 8.9)
-    assert [found[f"p_at_1.{o}"] for o in over] == pytest.approx(known, abs=0.06)
+    assert [share(*group) for group in groups] == pytest.approx(known, abs=0.06)
 
 
 @pytest.mark.slow
 @pytest.mark.shared
 def test_naive_bayes_gives_the_known_number_on_all_of_lama(shared: Path) -> None:
     """Golden values hold it to more digits, on fewer facts."""
-    found = on_all_of_lama("naive-bayes", shared)
-    assert found["p_at_1.mean_over_relations"] == pytest.approx(24.6, abs=0.3)
+    assert on_all_of_lama("naive-bayes", shared)() == pytest.approx(24.6, abs=0.3)
 
 
 def test_only_relations_that_are_asked_about_need_training_facts() -> None:

@@ -8,15 +8,16 @@ import pytest
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import Dataset, Relation, Template
+from sonde.probes.base import Probe
 from sonde.probes.belief_icl import BeliefIcl
-from sonde.former.framing.judge import first_word
 from sonde.probes.framing import Framing
 from sonde.probes.ic_lke import IcLke
 from sonde.probes.monitor import Monitor
-from sonde.prompting.few_shot import question
+from sonde.prompting.cues import first_verdict
+from sonde.prompting.examples import fill_question
 from sonde.prompting.languages import ENGLISH, PHRASINGS, in_english, phrasing
 from sonde.prompting.matching import normal
-from sonde.prompting.sequences import named_separators
+from tests.probes.shares import texts
 from tests.worlds import dataset_of, fact
 
 CAPITALS = {"日本": "東京", "フランス": "パリ", "ペルー": "リマ", "チリ": "サンティアゴ"}
@@ -36,12 +37,17 @@ def japan(language: str = "ja") -> Dataset:
     return dataset_of(every, relation)
 
 
+def prefixes(probe: Probe, data: Dataset | None = None) -> list[str]:
+    """What comes before the answer in every prompt."""
+    return [text for text, _ in texts(probe.prompts(data or japan()))]
+
+
 @pytest.mark.parametrize("language", PHRASINGS)
 def test_a_language_is_written_out_whole(language: str) -> None:
     own = PHRASINGS[language]
     assert "[MASK]" in own.mask and "[S]" in own.check
     assert len(set(own.verdicts)) == 2
-    assert [first_word(f"{word}。") for word in own.verdicts] == ["True", "False"]
+    assert [first_verdict(f"{word}。") for word in own.verdicts] == ["True", "False"]
     assert len(set(own.separators)) == len(own.separators)
     if language != "en":
         assert own.mask != ENGLISH.mask and own.qa != ENGLISH.qa and own.check != ENGLISH.check
@@ -83,7 +89,7 @@ def test_belief_icl_asks_in_japanese(
 ) -> None:
     monkeypatch.setattr("sonde.prompting.matching.check_segmenter", lambda language: None)
     probe = BeliefIcl(samples=0, **settings)  # type: ignore[arg-type]
-    assert next(iter(probe.ask(japan()))).prefix in (
+    assert prefixes(probe)[0] in (
         expected,
         *(expected.replace("ペルー", s).replace("リマ", o) for s, o in CAPITALS.items()),
     )
@@ -103,35 +109,36 @@ def test_examples_of_any_relation_are_of_the_same_language(monkeypatch: pytest.M
         *(fact("P36.en", f"Land {n}", f"City {n}", split="train") for n in range(9)),
     ]
     both = dataset_of(every, *own.relations, english)
-    for prompt in BeliefIcl(samples=0, context="random", shots=2).ask(both):
-        assert "City" not in prompt.prefix and prompt.prefix.endswith("答え：")
+    for text in prefixes(BeliefIcl(samples=0, context="random", shots=2), both):
+        assert "City" not in text and text.endswith("答え：")
 
 
 def test_monitor_and_framing_join_japanese_without_spaces(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("sonde.prompting.matching.check_segmenter", lambda language: None)
-    asked = {prompt.prefix for prompt in Monitor(shots=1, frame="qa", negatives=1).ask(japan())}
+    asked = set(prefixes(Monitor(shots=1, frame="qa", negatives=1)))
     assert all(" " not in text and text.endswith("\n答え：") for text in asked)
     assert any(text.count("質問：東京。日本の首都はどこですか？\n") == 1 for text in asked)
-    plain = {prompt.prefix for prompt in Framing(negatives=1).ask(japan())}
+    plain = prefixes(Framing(negatives=1))
     assert "日本の首都はどこですか？" in plain
     assert "文：日本の首都は東京です。この文は正しいですか、誤りですか？" in plain
 
 
 def test_ic_lke_separates_names_as_japanese_does() -> None:
-    (prompt,) = IcLke(n=2, inside="space", between="space").ask(japan())
-    assert prompt.prefix.endswith("日本\u3000") and prompt.prefix.count("\u3000") == 5
-    (colons,) = IcLke(n=1).ask(japan())
-    assert colons.prefix.endswith("\n日本：")
-    (spaces,) = IcLke(n=1, inside=" ", between=" ").ask(japan())
-    assert spaces.prefix.endswith(" 日本 ")
-    assert named_separators("comma/newline", "ja").inside == "、"
+    (wide,) = prefixes(IcLke(shots=2, pair_separator="space", example_separator="space"))
+    assert wide.endswith("日本\u3000") and wide.count("\u3000") == 5
+    (colons,) = prefixes(IcLke(shots=1))
+    assert colons.endswith("\n日本：")
+    (spaces,) = prefixes(IcLke(shots=1, pair_separator=" ", example_separator=" "))
+    assert spaces.endswith(" 日本 ")
+    (commas,) = prefixes(IcLke(shots=1, pair_separator="comma"))
+    assert commas.endswith("\n日本、")
 
 
 def test_a_question_may_end_without_a_question_mark() -> None:
     polite = Template(id="t", text="[X]の首都はどこですか。[Y]。", style="question")
-    assert question(polite, "日本", "qa") == "日本の首都はどこですか。"
+    assert fill_question(polite, "日本", "qa") == "日本の首都はどこですか。"
 
 
 def test_phrasings_change_no_english_prompt() -> None:

@@ -14,6 +14,7 @@ from sonde.prompting.matching import (
     PLAIN,
     alike,
     check_language,
+    cleaned,
     consistent,
     correct,
     normal,
@@ -227,3 +228,23 @@ def test_one_is_within_the_other_if_its_lemmas_are_a_run_of_the_others(
     runs = [whole[i : i + len(part)] for i in range(len(whole))]
     assert within(a, b) == (bool(part) and part in runs)
     assert alike(a, b) == (a == b or within(a, b) or within(b, a))
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        (" Paris.\n\nQ: next", "Paris"),
+        ("\n Paris", "Paris"),
+        ("", ""),
+        (" . ", ""),
+        ("Washington, D.C.", "Washington, D.C"),
+        ("100 %", "100"),
+    ],
+)
+def test_an_answer_is_its_first_line_without_closing_punctuation(text: str, kept: str) -> None:
+    assert cleaned(text) == kept
+
+
+@given(st.text())
+def test_cleaning_twice_changes_nothing(text: str) -> None:
+    assert cleaned(cleaned(text)) == cleaned(text)

@@ -8,7 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.facts import Entity
-from sonde.prompting.options import correct_for, correct_names, options, spelled, spellings
+from sonde.prompting.options import (
+    correct_for,
+    correct_names,
+    negatives,
+    options,
+    spelled,
+    spellings,
+)
 from tests.worlds import fact, world
 
 ASKED = fact("P36", "Austria", "Vienna")
@@ -87,3 +94,32 @@ def test_spellings_are_the_names_of_objects_that_have_several() -> None:
     wrong = (Entity(id="Graz", names=("Graz", "G")),)
     facts = [replace(ASKED, wrong=wrong), fact("P36", "Peru", "Lima")]
     assert spellings(world(facts), "P36") == {"Graz": ("Graz", "G")}
+
+
+def test_named_wrong_objects_are_taken_in_order_and_right_ones_dropped() -> None:
+    wrong = tuple(Entity(id=name, names=(name,)) for name in ("Oslo", "Lima", "Paris"))
+    given = replace(fact("P36", "Peru", "Lima"), wrong=wrong)
+    assert negatives(given, frozenset({"Lima"}), ("Rome",), 0, 5) == (("Oslo", "Paris"), 1)
+    assert negatives(given, frozenset({"Lima"}), ("Rome",), 0, 2) == (("Oslo", "Paris"), 1)
+
+
+def test_of_more_named_objects_than_wanted_some_are_drawn() -> None:
+    names = [f"town {i:02}" for i in range(30)]
+    wrong = tuple(Entity(id=name, names=(name,)) for name in names)
+    given = replace(fact("P36", "Peru", "Lima"), wrong=wrong)
+    found, _ = negatives(given, frozenset({"Lima"}), ("Rome",), 0, 5)
+    assert len(found) == 5
+    assert set(found) <= set(names)
+    assert set(found) != set(names[:5])
+
+
+def test_wrong_objects_are_drawn_from_the_relation_where_none_is_named() -> None:
+    pool = ("Lima", "Oslo", "Rome", "Bern")
+    given = fact("P36", "Peru", "Lima")
+    found, dropped = negatives(given, frozenset({"Lima"}), pool, 0, 2)
+    more, _ = negatives(given, frozenset({"Lima"}), (*pool, "Cairo"), 0, 3)
+    assert dropped == 0
+    assert len(found) == 2
+    assert "Lima" not in found
+    assert set(found) <= set(more)
+    assert negatives(given, frozenset(pool), pool, 0, 2) == ((), 0)

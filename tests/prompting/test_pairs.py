@@ -8,11 +8,9 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.core.answers import Answered, Generated
-from sonde.core.columns import in_blocks
 from sonde.core.facts import Dataset, Entity, Fact, Selection, commonest_objects
-from sonde.core.prompts import Key
-from sonde.prompting.pairs import Pair, asked_pairs, pair_frames
+from sonde.evaluation.tables import fact_table
+from sonde.prompting.templates import pair_names
 from tests.worlds import relation, world
 
 LETTERS = st.sampled_from("abc")
@@ -30,7 +28,7 @@ FACTS = st.lists(
 )
 
 
-def plainly(dataset: Dataset, relation: str) -> Iterator[Pair]:
+def plainly(dataset: Dataset, relation: str) -> Iterator[tuple[object, ...]]:
     """The pairs, one after the other."""
     firsts: dict[str, Fact] = {}
     for fact in dataset.asked(relation):
@@ -45,12 +43,12 @@ def plainly(dataset: Dataset, relation: str) -> Iterator[Pair]:
                 right[entity.id] = tuple(dict.fromkeys((*right.get(entity.id, ()), *entity.names)))
     ranked = commonest_objects(dataset.split_frame(relation))
     for id, fact in firsts.items():
-        yield Pair(
-            fact=fact.id,
-            subject=fact.subject.id,
-            names=tuple(dict.fromkeys((*fact.subject.names, *names[id]))),
-            objects=tuple(objects[id].values()),
-            majority=any(right[0] == ranked[0][0] for right in objects[id].values()),
+        yield (
+            fact.id,
+            id,
+            [*dict.fromkeys((*fact.subject.names, *names[id]))],
+            [[*right] for right in objects[id].values()],
+            any(right[0] == ranked[0][0] for right in objects[id].values()),
         )
 
 
@@ -58,13 +56,10 @@ def plainly(dataset: Dataset, relation: str) -> Iterator[Pair]:
 def test_columns_and_a_plain_walk_give_the_same_pairs(facts: list[Fact], limit: int | None) -> None:
     dataset = replace(world(facts, relation("P1")), selection=Selection(limit=limit))
     assert list(dataset.facts("P1")) == facts
-    assert list(asked_pairs(dataset, "P1")) == list(plainly(dataset, "P1"))
-    columns = ["fact", "subject", "names", "objects", "majority", "date", "details"]
-    assert next(pair_frames(dataset, ["P1"]))[1].columns == columns
-
-
-def test_pairs_and_names_may_be_more_than_32_bits_can_count() -> None:
-    key = Key(fact="f", relation="P1", template="t", subject="s")
-    given = Answered(key=key, prefix="", suffix="", answer=Generated(text="", logps=()))
-    [block] = in_blocks([given])
-    assert block.numbers(("relation", "fact"), {("P1", "f"): 2**40}).tolist() == [2**40]
+    columns = ("fact", "subject_id", "aliases", "gold_names", "majority_correct")
+    pairs = fact_table(dataset, "pair").select(columns)
+    assert pairs.rows() == list(plainly(dataset, "P1"))
+    assert (
+        pair_names(dataset, "P1").select("fact", "names").rows()
+        == pairs.select("fact", "aliases").rows()
+    )

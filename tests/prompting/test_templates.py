@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import TemplateError
 from sonde.core.facts import Dataset, Fact, Template
+from sonde.probes.base import Probe
+from sonde.probes.belief import Belief
+from sonde.probes.lama import Lama
 from sonde.prompting import templates
 from sonde.prompting.templates import (
     closing_mark,
@@ -151,3 +154,14 @@ def test_parts_of_names_are_those_of_persons_each_once() -> None:
     assert own is not None and own.text == "[X] is a common name in the following city: [Y]"
     assert subjects is not None and subjects["names"].to_list() == [["Ann", "Lee"]]
     assert name_parts(relation("P36"), subjects) is None
+
+
+@pytest.mark.parametrize("probe", [Lama(answer="fill"), Belief(answer="fill", bias=False)])
+def test_facts_of_one_subject_at_two_dates_are_prompted_apart(probe: Probe) -> None:
+    facts = [
+        replace(fact("P6", "Oslo", name, id=date), date=date)
+        for date, name in (("2015", "Ann"), ("2016", "Ben"))
+    ]
+    data = dataset_of(facts, relation("P6", "In [T], [X] was led by [Y]."))
+    assert texts(probe.prompts(data)) == [(f"In {f.date}, Oslo was led by ", ".") for f in facts]
+    assert probe.facts(data)["gold"].to_list() == ["Ann", "Ben"]

@@ -1,6 +1,6 @@
 """Which objects a model chooses between: the right one, and others that are wrong for the subject.
 
-Knows facts and blocks of prompts, no models. Options are drawn by the names of fact and object, so
+Knows facts and scored options, no models. Options are drawn by the names of fact and object, so
 that neither another fact nor another option moves a draw, and are given in an order that does not
 tell which is right.
 """
@@ -19,7 +19,6 @@ from polars import DataFrame, Series
 from sonde.answers import Answers, OptionScores, Ragged, take
 from sonde.core.facts import Dataset, Fact, commonest_objects
 from sonde.core.fingerprints import draw_key, draw_keys
-from sonde.core.prompts import Block, Score
 
 MANY = 100
 
@@ -127,14 +126,6 @@ def own_options(facts: DataFrame) -> Series:
         pl.col(f"{of}_names").list.eval(pl.element().list.first()) for of in ("object", "wrong")
     )
     return facts.select(options=pl.concat_list(*usual).list.unique().list.sort())["options"]
-
-
-def with_options(block: Block, facts: DataFrame) -> Block:
-    """A block of prompts to score, each with the options that its fact names."""
-    assert isinstance(block.want, Score)
-    own = facts.select("fact").hstack([own_options(facts)])
-    frame = block.frame.join(own, on="fact", how="left", maintain_order="left")
-    return replace(block, frame=frame, want=replace(block.want, options=()))
 
 
 def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str]]:

@@ -18,25 +18,22 @@ Knows facts and separators, nothing of models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice, product
+from itertools import product
 from random import Random
 from typing import Literal
 
 from polars import DataFrame
 
 from sonde.core.errors import DataError, TemplateError, UsageError
-from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Entity, Fact, Source, Template
+from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Source, Template
 from sonde.core.fingerprints import draw_key
 from sonde.prompting.examples import Draw, Pool, keys_of
 from sonde.prompting.languages import ENGLISH, phrasing
 
-TRAIN = "train"
 NAMES = dict(zip(("space", "colon", "comma", "newline"), ENGLISH.separators, strict=True))
 """Separators by short names, as English has them; what is no name is taken as it is written."""
-
-USUAL = "space/space"
 
 Layout = Literal["spread", "block"]
 BEGINNINGS = "b br d dr f fl g gr h k kl l m n p pr qu r s sk st t tr v vr w y z zh".split()
@@ -48,71 +45,6 @@ DOT = "・"
 TRIES = 8
 MOST_WORDS = 3
 SUBJECT = ("relation", "subject", "subject_names")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Separators:
-    """What stands between subject and object, and between one example and the next.
-
-    `inside` may also be a sentence with [X] and [Y]; each example is then that sentence.
-    """
-
-    inside: str = " "
-    between: str = " "
-
-    def __post_init__(self) -> None:
-        if SUBJECT_SLOT not in self.inside and ANSWER_SLOT not in self.inside:
-            return
-        sentence = Template(id="inside", text=self.inside)  # refuses a slot missing or twice
-        answered = sentence.text.index(ANSWER_SLOT)
-        if answered < sentence.text.index(SUBJECT_SLOT) or not sentence.answer_last:
-            raise TemplateError(
-                f"the sentence {sentence.text!r} cannot separate subject and object: it needs "
-                f"{SUBJECT_SLOT} first and {ANSWER_SLOT} last, as in 'The capital of [X] is [Y].'"
-            )
-
-    @property
-    def frame(self) -> tuple[str, str, str]:
-        """What stands before the subject, between subject and object, and after the object.
-
-        >>> Separators().frame, Separators(inside="In [X] they speak [Y].").frame
-        (('', ' ', ''), ('In ', ' they speak ', '.'))
-        """
-        if SUBJECT_SLOT not in self.inside:
-            return "", self.inside, ""
-        before, rest = self.inside.split(SUBJECT_SLOT)
-        middle, after = rest.split(ANSWER_SLOT)
-        return before, middle, after
-
-
-def separated(inside: str, between: str, language: str = "") -> Separators:
-    r"""Separators by short names, in a language's way; what is no name is taken as it is written.
-
-    A new line may be written \n.
-
-    >>> separated("colon", ";").inside, separated("colon", "comma", "ja").frame[1]
-    (' : ', '：')
-    """
-    named = dict(zip(NAMES, phrasing(language).separators, strict=True))
-    within, apart = (named.get(word, word.replace("\\n", "\n")) for word in (inside, between))
-    return Separators(inside=within, between=apart)
-
-
-def named_separators(name: str, language: str = "") -> Separators:
-    r"""The separators that a name stands for: inside a pair, a slash, between two pairs.
-
-    >>> named_separators("colon/newline")
-    Separators(inside=' : ', between='\n')
-    >>> named_separators(" is /;").inside
-    ' is '
-    """
-    inside, slash, between = name.rpartition("/")
-    if not slash or not inside or not between:
-        raise UsageError(
-            f"separators are written INSIDE/BETWEEN, such as colon/newline, not {name!r}; named "
-            f"are {', '.join(NAMES)}, and other texts stand for themselves"
-        )
-    return separated(inside, between, language)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,115 +198,6 @@ def with_space(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, i
     [(6, 11)]
     """
     return [(len(text[:start].rstrip(" ")), stop) for start, stop in spans]
-
-
-# Today's probes need these until they go, and `Separators` above.
-
-
-def told(lines: Iterable[Line], separators: Separators) -> str:
-    """The examples, each followed by what stands between two.
-
-    >>> told([Line(fact="1", subject="Peru", object="Lima")], Separators())
-    'Peru Lima '
-    """
-    (before, middle, after), between = separators.frame, separators.between
-    return "".join(
-        [f"{before}{line.subject}{middle}{line.object}{after}{between}" for line in lines]
-    )
-
-
-def asked(lines: Iterable[Line], subject: str, separators: Separators) -> str:
-    """The examples and a last subject: everything up to where its object is to stand.
-
-    >>> asked([Line(fact="1", subject="Peru", object="Lima")], "Chile", Separators(inside=" : "))
-    'Peru : Lima Chile : '
-    """
-    before, middle, _ = separators.frame
-    return f"{told(lines, separators)}{before}{subject}{middle}"
-
-
-def spans(lines: Sequence[Line], separators: Separators) -> tuple[tuple[int, int], ...]:
-    """Where each line's object stands in `told`: the characters from start up to stop.
-
-    >>> spans([Line(fact="1", subject="Peru", object="Lima")], Separators())
-    ((5, 9),)
-    """
-    before, middle, _ = separators.frame
-    starts = accumulate((len(_shown(line, separators)) for line in lines), initial=0)
-    leads = (len(before) + len(line.subject) + len(middle) for line in lines)
-    begins = [start + lead for start, lead in zip(starts, leads, strict=False)]
-    return tuple((at, at + len(line.object)) for at, line in zip(begins, lines, strict=True))
-
-
-def spaced(text: str, parts: Iterable[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
-    """The same spans with the spaces before them, as options are scored.
-
-    Some words take the space into their first token and some leave it a token of its own; they are
-    comparable only if each accounts for it.
-
-    >>> spaced("Peru : Lima ", [(7, 11)])
-    ((6, 11),)
-    """
-    return tuple((len(text[:start].rstrip(" ")), stop) for start, stop in parts)
-
-
-def training(dataset: Dataset, relation: str, seeds: Iterable[int]) -> tuple[tuple[Line, ...], ...]:
-    """Every fact of the relation that is for training, in the order of each draw.
-
-    Where there is none, every fact: whoever asks about one leaves it out of its own examples. Of
-    the facts about one subject only the first is there.
-    """
-    # columns, because a fact with its wrong options is long
-    frame = dataset.frame(relation)
-    usual = frame["object_names"].list.first().list.first()
-    columns = (frame["fact"], frame["subject_id"], frame["subject"], usual, frame["split"])
-    every = list(zip(*(column.to_list() for column in columns), strict=True))
-    rows = [row for row in every if row[-1] == TRAIN] or every
-    lines = [Line(fact=fact, subject=name, object=object) for fact, _, name, object, _ in rows]
-    keys = [row[:3] for row in rows]
-    return tuple(tuple([lines[i] for i in _drawn(keys, s)]) for s in seeds) if lines else ()
-
-
-def drawn(facts: Sequence[Fact], seed: int) -> tuple[Fact, ...]:
-    """The facts in the order drawn; of those about one subject only the first."""
-    keys = [(fact.id, fact.subject.id, fact.subject.name) for fact in facts]
-    return tuple([facts[i] for i in _drawn(keys, seed)])
-
-
-def _drawn(keys: Sequence[tuple[str, str, str]], seed: int) -> Iterator[int]:
-    """The numbers of facts in the order drawn, given each one's id, and its subject's id and name.
-
-    Of those about one subject only the first.
-    """
-    draws = [draw_key(seed, f"lke:{id}") for id, _, _ in keys]
-    ids: set[str] = set()
-    names: set[str] = set()
-    for number in sorted(range(len(keys)), key=draws.__getitem__):
-        _, id, name = keys[number]
-        # by name too, since that is what a model reads
-        if id not in ids and name not in names:
-            yield number
-        ids.add(id)
-        names.add(name)
-
-
-def line_of(fact: Fact) -> Line:
-    """A fact by the usual name of its subject and of its first object."""
-    return Line(fact=fact.id, subject=fact.subject.name, object=fact.objects[0].name)
-
-
-def examples(lines: Sequence[Line], subject: Entity, count: int) -> tuple[Line, ...]:
-    """The first so many lines that are not about the subject: a spare takes the place of one."""
-    first = tuple(lines[:count])
-    if {line.subject for line in first}.isdisjoint(subject.names):
-        return first
-    others = (line for line in lines if line.subject not in subject.names)
-    return tuple(islice(others, count))
-
-
-def _shown(line: Line, separators: Separators) -> str:
-    before, middle, after = separators.frame
-    return f"{before}{line.subject}{middle}{line.object}{after}{separators.between}"
 
 
 def places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...]:
