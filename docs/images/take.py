@@ -13,14 +13,12 @@ from playwright.sync_api import Browser, sync_playwright
 
 HERE = Path(__file__).parent
 WIDTH, HEIGHT = 1100, 880  # pixels
-TO_THE_POINT = ".top, .contents, #findings, .masthead > .note, #figures > h2 { display: none }"
 
 
 def take(browser: Browser, page: Path, picture: Path) -> None:
-    """The headline numbers of a page and the beginning of its first figure, in light colours."""
+    """The top of a page, in light colors."""
     tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
     tab.goto(page.resolve().as_uri())
-    tab.add_style_tag(content=TO_THE_POINT)
     tab.screenshot(path=picture)
     tab.close()
 
