@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 
 from benchmarks.common import memory_now, memory_peak
 
@@ -39,6 +40,10 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
     """Ask a model that answers at once, store, and read the report."""
     import sonde
     from sonde.data.catalog import load
+    from sonde.evaluation.estimate import estimate, estimate_results
+    from sonde.evaluation.metrics import mean
+    from sonde.evaluation.tables import collect_results
+    from sonde.reports.build import build
 
     sonde.dataset("atlas", limit=1)  # what is imported late is imported now
     before = memory_now()
@@ -52,12 +57,12 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
         asked = time.perf_counter()
         prompts = run.provenance()["run"]["prompts"]
         if prompts < LARGE:  # a frame with the names of everything is no way to keep millions
-            frame = sonde.judge(dataset, run.answers())
-            right = sonde.Metric("right", "right", "percent", "share of right prompts")
-            sonde.mean(right, frame, "right", cluster="subject")
-            del frame
+            results = collect_results(probe, dataset, run.answers())
+            estimate(results, [mean("correct", "correct")], over=["facts"])
+            del results
         judged = time.perf_counter()
-        probe.read(dataset, run.answers())
+        results = collect_results(probe, dataset, run.answers())
+        build(results, estimate_results(results))
         done = time.perf_counter()
         stored = sum(f.stat().st_size for f in (Path(folder) / "run/shards").glob("*.parquet"))
     return Asked(
@@ -71,16 +76,19 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
 
 
 def watching(count: int | None) -> Any:
-    """BELIEF, watching the relation's own names, or so many."""
-    from sonde.core.prompts import Fill
+    """BELIEF, with the relation's names as targets, or so many."""
     from sonde.probes.belief import Belief
 
     class Watching(Belief):
-        def _want(self, dataset: Any, relation: Any) -> Any:
-            own = Belief._want(self, dataset, relation)
-            more = tuple(f"name {i}" for i in range(count or 0))
-            assert isinstance(own, Fill)
-            return own if count is None else replace(own, watched=(*own.watched, *more)[:count])
+        answerable_only = False  # without targets nothing has a rank
+
+        def prompts(self, data: Any) -> Iterator[Any]:
+            for batch in Belief.prompts(self, data):
+                if count is not None:
+                    more = tuple(f"name {i}" for i in range(count))
+                    targets = (*batch.request.targets, *more)[:count]
+                    batch = replace(batch, request=structs.replace(batch.request, targets=targets))
+                yield batch
 
     return Watching(answer="fill")
 
