@@ -12,7 +12,7 @@ import pytest
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
 from sonde.data.check import problems
-from sonde.prompting.frames import frames, sentences
+from sonde.prompting.cues import questions, sentences
 from sonde.prompting.options import correct_for, correct_names, negatives
 
 SEVEN = tuple(
@@ -37,7 +37,7 @@ def written(
 
 def test_frames_become_questions_with_a_place_for_the_answer(tmp_path: Path) -> None:
     relation = load(f"fktc:{written(tmp_path, row('Ulm', 'Germany'))}").relation("P17")
-    found = frames(relation)
+    found = questions(relation)
     assert [frame.text for frame in found] == [f"{text} [Y]." for text in SEVEN]
     assert found[0].id == "P17-fktc-1" and found[0].source == "manual"
     assert {frame.source for frame in found[1:]} == {"paraphrase"}
@@ -93,7 +93,7 @@ def test_frames_that_repeat_or_are_too_few_are_counted(tmp_path: Path) -> None:
     written(tmp_path, row("Ulm", "Germany"), frames=(*SEVEN[:6], SEVEN[0]))
     written(tmp_path, row("Ulm", "Germany"), frames=(*SEVEN[:5], "no slot?"), name="P30-subclass")
     dataset = load(f"fktc:{tmp_path}")
-    assert [len(frames(r)) for r in dataset.relations] == [6, 5]
+    assert [len(questions(r)) for r in dataset.relations] == [6, 5]
     assert dataset.notes["templates_repeated"] == 1
     assert dataset.notes["templates_without_slots"] == 1
     assert dataset.notes["relations_without_seven_frames"] == 1
@@ -194,9 +194,9 @@ def test_the_published_files_hold_what_is_known_of_them(shared: Path) -> None:
         "templates_without_slots": 0,
     }
     assert sum(1 for r in dataset.relations for _ in dataset.facts(r.id)) == 16_186
-    six = [r.id for r in dataset.relations if len(frames(r)) == 6]
+    six = [r.id for r in dataset.relations if len(questions(r)) == 6]
     assert six == ["P101", "P264", "P276"]
-    assert all(len(frames(r)) == 7 for r in dataset.relations if r.id not in six)
+    assert all(len(questions(r)) == 7 for r in dataset.relations if r.id not in six)
     assert all(len(sentences(r)) >= 7 for r in dataset.relations)
     assert all(len(f.wrong) == 5 for r in dataset.relations for f in dataset.facts(r.id))
     assert list(problems(dataset)) == []

@@ -12,11 +12,9 @@ import pytest
 from pyarrow import parquet
 
 import sonde
-from sonde.core.columns import in_blocks
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
-from tests.belief_world import Told
-from tests.rows import answer_all
+from tests.probes.shares import Numbers
 
 from . import sources
 
@@ -200,15 +198,13 @@ def test_beliefs_tables_of_groups_and_of_names_are_measured_on_such_rows(tmp_pat
         for name, share in (("Ann", 0.02), ("Annie", 0.04))
     }
     probe = sonde.probe("belief", answer="fill", bias=False)
-    report = probe.read(dataset, in_blocks(answer_all(Told(answers=answers), probe.ask(dataset))))
-
-    def value(name: str) -> float | None:
-        return report.estimates[name].value
-
-    assert value("groups.inner_consist") == 1.0
-    assert value("groups.inter_consist") == 0.5  # to Bea the model has the same answer throughout
+    model = lambda prompt: answers.get((prompt["template"], prompt["subject"]), {})  # noqa: E731
+    value = Numbers(probe, dataset, model)
+    assert value("groups.inner_consistency") == 1.0
+    # to Bea the model has the same answer throughout
+    assert value("groups.inter_consistency") == 0.5
     assert value("manual.rank") is not None
-    assert value("names_help.subject") == 1.0
+    assert value("aliases_help.subject") == 1.0
     assert dataset.notes["paraphrases_grouped_by_likeness"] == 3
 
 

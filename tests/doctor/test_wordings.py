@@ -33,7 +33,7 @@ def test_capitals_and_punctuation_are_looked_at(
     worded = replace(data, relations=relations)
     model = KINDS[kind](tiny(kind))
     can = abilities(model)
-    probe = Lama(capitals=True, punctuation=True).suited(can)
+    probe = Lama(capitalize=True, punctuation=True).resolve(can)
     prompts = wants(sample(probe, worded, 2), worded, can)
     kept = [p.want for p in prompts if isinstance(p.want, Score | Fill)]
     assert kept and all(want.capitals for want in kept)

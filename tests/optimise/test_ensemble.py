@@ -18,8 +18,8 @@ from sonde.core.prompts import Prompt
 from sonde.data.vocabulary import trial
 from sonde.models.torch.by_relation import ensemble
 from sonde.probes.belief import Belief
-from sonde.probes.lama import Lama
 from sonde.probes.ic_lke import IcLke
+from sonde.probes.lama import Lama
 from sonde.runs.run import run
 from tests.rows import asked as asked_of
 
@@ -90,7 +90,7 @@ def test_in_context_estimation_is_refused_before_a_folder_is_made(
 ) -> None:
     base = opened(folder("gpt2"))
     with pytest.raises(PromptError, match=r"single sentences.*cannot stand behind examples") as e:
-        run(IcLke(n=2), together(base), dataset("P36"), tmp_path / "run")
+        run(IcLke(shots=2), together(base), dataset("P36"), tmp_path / "run")
     assert base.identity.name in str(e.value)
     assert not (tmp_path / "run").exists()
 
@@ -99,7 +99,7 @@ def test_what_is_no_sentence_of_a_template_is_refused_when_it_is_asked(folder: F
     base = opened(folder("bert"))
     model = together(base)
     with pytest.raises(PromptError, match="cannot stand behind examples"):
-        list(one_by_one(model.score(list(IcLke(n=2).ask(dataset("P36"))))))
+        list(one_by_one(model.score(asked_of(IcLke(shots=2), dataset("P36")))))
     with pytest.raises(PromptError, match="single sentences"):
         list(one_by_one(model.fill([trial(("Paris", "Oslo"), frozenset({"fill"}))])))
 

@@ -97,7 +97,7 @@ def theirs(evaluator: Any, dataset: Dataset, template: int) -> dict[tuple[str, i
 
 def as_lm_pub_quiz(template: int) -> Lama:
     """The probe with the settings that lm-pub-quiz has."""
-    return Lama(template=template, capitals=True, punctuation=True)
+    return Lama(template_no=template, capitalize=True, punctuation=True)
 
 
 def opened(name: str = "smollm2") -> Any:
@@ -151,7 +151,7 @@ def compared(model: Any, quiz: Any, dataset: Dataset, template: int) -> Compared
     """Ask both the same."""
     own = ours(model, as_lm_pub_quiz(template), dataset)
     other = theirs(quiz, dataset, template)
-    bare = ours(without_bos(model), Lama(template=template), dataset)
+    bare = ours(without_bos(model), Lama(template_no=template), dataset)
     found = [gap for fact, rows in own.items() for gap in gaps(rows, other[fact])]
     return Compared(
         facts=len(own),

@@ -95,7 +95,9 @@ def test_a_masked_model_scores_as_lm_pub_quiz_does_in_every_mode(mode: str, shar
 def test_each_setting_is_needed_for_that(
     model: Any, shared: Path, relation: str, template: int, off: str
 ) -> None:
-    probe = Lama(template=template, capitals=off != "capitals", punctuation=off != "punctuation")
+    probe = Lama(
+        template_no=template, capitalize=off != "capitals", punctuation=off != "punctuation"
+    )
     asked = without_bos(model) if off == "bos" else model
     found, known = ours(asked, probe, bear(shared, relation, CHOSEN[relation])), expected()
     assert max(max(gaps(rows, known[key])) for key, rows in found.items()) > 0.1
