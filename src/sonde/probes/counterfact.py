@@ -149,8 +149,8 @@ class Counterfact(Probe):
         prompted = cases.group_by("relation", fact="case").agg(
             prompted=pl.struct("fact", "gold_names", "baseline", "true")
         )
-        own = cases.filter(is_own).select(*FACT, "gold", "gold_names")
-        facts = facts.update(own, on=FACT).join(
+        golds = cases.filter(is_own).select(*FACT, "gold", "gold_names")
+        facts = facts.update(golds, on=FACT).join(
             prompted, on=FACT, how="left", maintain_order="left"
         )
         missing = when(col("prompted").is_null()).then(pl.lit("no wrong object"))

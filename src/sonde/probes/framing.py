@@ -268,9 +268,9 @@ class Framing(Probe):
         generated = generated.select(*key, generated="verdict")
         rows = rows.join(generated, on=key, how="left", maintain_order="left")
         same = (col("verdict") == col("generated")) & (col("verdict") != NEITHER)
-        said = {name: col("verdict") == verdict for name, verdict in SAID.items()}
+        stated = {name: col("verdict") == verdict for name, verdict in SAID.items()}
         scored = when(answer_mode="score")
-        return rows.with_columns(readings_agree=scored.then(same), **said).drop("generated")
+        return rows.with_columns(readings_agree=scored.then(same), **stated).drop("generated")
 
     groups = ("relation", Group(("relation", "template_no"), TEMPLATE_METRICS, fine=True))
     metrics = (

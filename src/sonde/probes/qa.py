@@ -1,6 +1,6 @@
 """Questions answered from memory with lists, which are graded as sets. The default is KAMEL's way.
 
-Every fact is asked once, after examples of how other questions are answered. An answer in the list
+Each fact is asked once, after examples of how other questions are answered. An answer in the list
 that names an object which another one has named counts neither for nor against.
 """
 
@@ -116,7 +116,7 @@ class Qa(Probe):
         self._layout()
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
-        """The question that is asked, if the relation has so many."""
+        """The question that is asked; none if the relation has too few."""
         questions = [t for t in relation.templates if t.style == "question"]
         return tuple(questions[self.template_no - 1 : self.template_no])
 
@@ -172,7 +172,7 @@ class Qa(Probe):
         about = facts.select(col("relation").cast(pl.String), "fact", "gold_names", "language")
         about = rows.select("answer", *FACT).join(about, on=FACT, how="left", maintain_order="left")
         lists = about.select("answer", "gold_names", "language").iter_rows()
-        counts = [self._count(*each) for each in lists]
+        counts = [self._count(*row) for row in lists]
         schema = {"n_correct": pl.UInt32, "n_wrong": pl.UInt32}
         return rows.hstack(pl.DataFrame(counts, schema, orient="row"))
 
@@ -233,4 +233,4 @@ class Qa(Probe):
             return False
 
         right = sum(assign(answer, set()) for answer in range(len(fits)))
-        return right, sum(not own for own in fits)
+        return right, sum(not objects for objects in fits)

@@ -53,9 +53,9 @@ def with_cues(facts: pl.DataFrame, data: Dataset, shots: int, n_wrong: int) -> p
 
     Args:
         facts: the facts that the dataset asks about, in its order.
-        shots: `examples` has so many facts of the relation, none about the fact's own subject.
+        shots: the number of `examples`: facts of the relation, none about the fact's own subject.
             Facts that are needed as examples are `excluded`.
-        n_wrong: `wrong` has the names of so many objects that are not correct for the subject,
+        n_wrong: the number of names in `wrong`, of objects that are not correct for the subject,
             as far as there are any. `dropped_wrong` counts those that the dataset calls wrong, but
             are correct. `correct_names` are all names of objects that are correct for the subject.
     """
