@@ -80,6 +80,8 @@ def distribution(view: View) -> Iterator[Exhibit]:
     tasks = [name for name in counts.columns if name not in ("relation", "answer", *COUNTS)]
     counts = counts.group_by(*tasks, "answer", maintain_order=True).agg(numbers.sum())
     for task, part in counts.group_by(tasks or pl.lit(""), maintain_order=True):
+        if part.is_empty():
+            continue  # of a literal there is a group in any case
         if tasks and known.isdisjoint(part.filter(col("n") > 0)["answer"]):
             continue  # another task, such as saying whether a statement is true
         part = part.sort(
