@@ -191,26 +191,33 @@ def _linear(sums: Array) -> tuple[Array, Array]:
 def _resample(passes: Sequence["Pass"]) -> None:
     """Ratios under resampling of the clusters; all metrics of a relation share its draws."""
     samples = [sample for one in passes for sample in one.samples.values() if sample.sums]
-    ratios: dict[Sample, list[Array]] = {sample: [] for sample in samples}
+    for sample in samples:
+        ratios = np.empty((*sample.cells.binary.shape, 1 + stats.DRAWS))
+        sample.cells = sample.cells._replace(ratios=ratios)
+    filled = dict.fromkeys(samples, 0)
     seed, names = passes[0].seed, passes[0].clusters.names
     for relation, name in enumerate(names):
         members = [sample for sample in samples if relation in sample.sums]
         if not members:
             continue
         tables = [np.moveaxis(sample.sums[relation], 2, 0) for sample in members]
-        columns = np.hstack([table.reshape(len(table), -1) for table in tables])
+        every = np.hstack([table.reshape(len(table), -1) for table in tables]).T
+        # many denominators are the same: one is drawn for all
+        places: dict[bytes, int] = {}
+        index = np.array([places.setdefault(row.tobytes(), len(places)) for row in every])
+        columns = every[np.unique(index, return_index=True)[1]].T
         drawn = stats.resampled_sums(columns, stats.generator(seed, name)).T
         rows, start = np.column_stack([columns.sum(axis=0), drawn]), 0
         for sample, table in zip(members, tables, strict=True):
             stop = start + table[0].size
-            num, den = rows[start:stop].reshape(*table.shape[1:], -1)
+            num, den = rows[index[start:stop]].reshape(*table.shape[1:], -1)
             start = stop
             # a draw without any denominator tells nothing
             empty, whole = den <= 0, np.broadcast_to(num[..., :1] / den[..., :1], num.shape)
             num[empty], den[empty] = whole[empty], 1.0
-            ratios[sample].append((num / den).swapaxes(0, 1))
-    for sample, parts in ratios.items():
-        sample.cells = sample.cells._replace(ratios=np.concatenate(parts))
+            first, filled[sample] = filled[sample], filled[sample] + num.shape[1]
+            ratios = sample.cells.ratios[first : filled[sample]].swapaxes(0, 1)
+            np.divide(num, den, out=ratios)
 
 
 def _average(values: Array, weights: Array, at: Array, size: int) -> Array:
@@ -310,7 +317,9 @@ class Pass:
             num, den = sums = sums.reshape(shape)
             owner, label = np.divmod(cell, LABELS)
             _, first, column = np.unique(owner, return_index=True, return_inverse=True)
-            facts = np.bincount(np.unique(column[index] << 32 | fact[rows]) >> 32)[column]
+            facts = count
+            if metric.by:
+                facts = np.bincount(np.unique(column[index] << 32 | fact[rows]) >> 32)[column]
             sizes = (np.add.reduceat(den[0], first, axis=1) > 0).sum(axis=0)[column]
             odd = ~np.isin((v / w).round(12), (0, 1))
             binary = np.stack([np.bincount(index, x, len(cell)) == 0 for x in odd], axis=-1)
@@ -391,16 +400,17 @@ class Pass:
         share = metric.unit == "percent" and not metric.pooled and stat != spread
         share = metric.unit in ("percent", "number") if stat is None else share
         compared = paired or metric.baseline is not None or metric.chance is not None
-        for way in ways:
-            weights = cells.total if way == "facts" else np.ones(len(at))
-            weight, gap = weights[first], cast(Any, 0.0)
-            trials = add(weight) ** 2 / add(weight**2 / sizes)
+        weights = [cells.total if way == "facts" else np.ones(len(at)) for way in ways]
+        trials = [add(w[first]) ** 2 / add(w[first] ** 2 / sizes) for w in weights]
+        gaps = []
+        for way, w, independent in zip(ways, weights, trials, strict=True):
+            gap = cast(Any, 0.0)
             for role in range(1 + compared):
                 draws = self.draws(metric, codes, split, way, role)
                 value, moved = draws[:, 0], draws[:, 1:]
                 if self.fine:
-                    reach = np.sqrt(add((weight * cells.ratios[first, role, 1]) ** 2)) / add(weight)
-                    low, high = value - reach, value + reach
+                    reach = np.sqrt(add((w[first] * cells.ratios[first, role, 1]) ** 2))
+                    low, high = value - reach / add(w[first]), value + reach / add(w[first])
                 else:
                     gap = draws - gap
                     if metric.centered:
@@ -411,32 +421,35 @@ class Pass:
                 # where nothing varies, other facts still may differ
                 alone = binary[role] & (relations == 1) & (stat is None)
                 some = alone | (flat & share & (value >= 0) & (value <= 1))
-                size = np.where(alone, facts, trials)[some]
+                size = np.where(alone, facts, independent)[some]
                 low[some], high[some] = stats.wilson(value[some] * size, size)
                 if role == 1 and metric.chance is not None:
                     low, high = nothing, nothing
                 numbers = value, low, high, nothing, n, clusters
                 yield way, OF[role], codes, np.stack(numbers, axis=-1)
-            if self.fine or not compared:
-                continue
-            tests, value = np.full((len(codes), 3), np.nan), -gap[:, 0]
-            if stat:
-                for test, some in zip(list(tests), list(-gap), strict=True):
-                    reach, p = stats.max_t(some[:, None])
-                    test[:] = some[0] - reach[0], some[0] + reach[0], p[0]
-            else:
-                exact = binary[0] & (binary[1] | (metric.chance is not None))
-                shares = weights / np.bincount(at, weights)[at]
-                sizes_of = np.stack([clusters, trials, exact], axis=-1)
-                self.test(metric, at, shares, sizes_of, tests, split)
-            yield way, OF[2], codes, np.column_stack([value, tests, n, clusters])
+            gaps.append(-gap)
+        if self.fine or not compared:
+            return
+        tests = np.full((len(ways), len(codes), 3), np.nan)
+        if stat:
+            for k, output in np.ndindex(*tests.shape[:2]):
+                gap = gaps[k][output]
+                reach, p = stats.max_t(gap[:, None])
+                tests[k, output] = gap[0] - reach[0], gap[0] + reach[0], p[0]
+        else:
+            exact = binary[0] & (binary[1] | (metric.chance is not None))
+            shares = np.stack([w / np.bincount(at, w)[at] for w in weights])
+            known = [np.stack([clusters, independent, exact], axis=-1) for independent in trials]
+            self.test(metric, at, shares, np.stack(known), tests, split)
+        for way, gap, test in zip(ways, gaps, tests, strict=True):
+            yield way, OF[2], codes, np.column_stack([gap[:, 0], test, n, clusters])
 
     def test(
         self, metric: Metric, at: Array, weights: Array, sizes: Array, tests: Array, split: bool
     ) -> None:
         """Fill in low, high and p of paired differences, by sign flips of the clusters.
 
-        sizes [outputs, 3]: clusters, independent trials, whether these are 0 or 1. If few 0/1
+        sizes [ways, outputs, 3]: clusters, independent trials, whether these are 0 or 1. If few 0/1
         outcomes differ, the inverted test is too narrow: with 20 facts of which about one differs
         its interval covers 57 times in 100. So the interval also spans Newcombe's, cut at 0 where
         the test says so: p alone decides.
@@ -445,21 +458,27 @@ class Pass:
         relations = sample.cells.owner // self.size
         for batch in [[number] for number in sample.sums] if split else [list(sample.sums)]:
             outputs = np.unique(at[np.isin(relations, batch)])
-            flipped, sums = np.zeros((2, len(outputs), FLIPS)), np.zeros((4, len(outputs)))
+            flipped = np.zeros((len(weights), 2, len(outputs), FLIPS))
+            sums = np.zeros((len(weights), 4, len(outputs)))
             for number in batch:
                 here = np.flatnonzero(relations == number)
-                to = np.searchsorted(outputs, at[here])
-                d, m = (x * weights[here] for x in _linear(sample.sums[number]))
+                to, weight = np.searchsorted(outputs, at[here]), weights[:, None, here]
+                d, m = _linear(sample.sums[number])
+                # facts of equal weight have the same in every group
+                m = m[:, :1] if (m == m[:, :1]).all() else m
                 rng = stats.generator(self.seed, f"p:{self.clusters.names[number]}")
-                halves = stats.flipped_sums(np.hstack([d, m]), rng, FLIPS)
-                flipped[:, to] += halves.T.reshape(2, len(to), -1)
-                sums[:, to] += np.stack([d, m, d**2, np.maximum(d, 0)]).sum(axis=1)
-            for k, output in enumerate(outputs.tolist()):
-                size, trials, exact = sizes[output].tolist()
-                value, _, squares, won = sums[:, k].tolist()
+                halves = stats.flipped_sums(np.hstack([d, m]), rng, FLIPS).T
+                flipped[:, 0, to] += halves[: len(to)] * weight[:, 0, :, None]
+                flipped[:, 1, to] += halves[len(to) :] * weight[:, 0, :, None]
+                parts = np.stack(np.broadcast_arrays(d, m, d**2, np.maximum(d, 0)))
+                sums[..., to] += parts.sum(axis=1) * weight ** np.array([[1], [1], [2], [1]])
+            for way, k in np.ndindex(len(weights), len(outputs)):
+                size, trials, exact = sizes[way, outputs[k]].tolist()
+                value, _, squares, won = sums[way, :, k].tolist()
                 if size < FEWEST:
                     continue
-                low, high, p = stats.invert(flipped[:, k], sums[:2, k], squares, int(size))
+                half, totals = flipped[way, :, k], sums[way, :2, k]
+                low, high, p = stats.invert(half, totals, squares, int(size))
                 if metric.unit == "percent" and (exact or high - low <= FLAT):
                     ends: Any = stats.newcombe(won, won - value, trials)
                     if metric.chance is not None:
@@ -472,13 +491,13 @@ class Pass:
                     low = max(low, 0.0)
                 else:
                     high = min(high, 0.0)
-                tests[output] = low, high, p
+                tests[way, outputs[k]] = low, high, p
 
 
 def _units(
     results: "Results", passes: Iterable[Pass]
 ) -> Iterator[tuple[Pass, list[Metric], pl.DataFrame]]:
-    """Units of every pass, some relations at a time; those of pooled metrics at once."""
+    """Units of every pass, some relations at a time; those of a pooled metric at once."""
     rows = results.rows
     if not rows["relation"].to_physical().is_sorted():
         rows = rows.sort("relation")
@@ -487,10 +506,16 @@ def _units(
     for end in [*ends.tolist(), rows.height]:
         if end - cuts[-1] >= CHUNK or end == rows.height:
             cuts.append(end)
-    queries = [(one, metrics) for one in passes for metrics in one.queries.values()]
-    for pooled, a, b in ((True, 0, rows.height), *((False, *pair) for pair in pairwise(cuts))):
-        some = [query for query in queries if query[1][0].pooled == pooled]
-        table = replace(results, rows=rows[a:b]).table()
+    together: list[tuple[Pass, list[Metric]]] = []
+    blocks = [(rows[a:b], together) for a, b in pairwise(cuts)]
+    queries = [(each, query) for each in passes for query in each.queries.values()]
+    for each, query in queries:
+        if query[0].pooled and "relation" not in each.keys:
+            blocks.append((rows, [(each, query)]))
+        else:
+            together.append((each, query))
+    for block, some in blocks:
+        table = replace(results, rows=block).table()
         try:
             frames = pl.collect_all([one.units(table, metrics) for one, metrics in some])
         except pl.exceptions.ColumnNotFoundError as error:
