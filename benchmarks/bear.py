@@ -55,7 +55,7 @@ def ways(shared: Path, causal: str) -> Iterator[Way]:
         path = f"hf:{shared / 'models' / name}"
         words = {"pll_metric": "within_word_l2r"}
         yield Way(name=f"{name}, within_word_l2r", model=path, probe=Bear(), mode=words)
-        alone = Bear(score="answer", hidden="answer")
+        alone = Bear(score="answer", mask="answer")
         given = {"pll_metric": "answer_l2r+word_l2r", "conditional_score": True}
         conditional = f"{name}, answer_l2r+word_l2r, conditional"
         yield Way(name=conditional, model=path, probe=alone, mode=given)

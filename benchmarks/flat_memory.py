@@ -109,8 +109,7 @@ def fact(relation: str, number: int) -> Fact:
 def child(folder: Path, answer: str, on: str) -> Measured:
     """The whole line in this process, as `sonde run` goes through it."""
     import sonde
-    from sonde.reporting.render.html import page
-    from sonde.reporting.render.terminal import show
+    from sonde.reports.terminal import show
 
     dataset = open_dataset(folder / "data")
     model = scripted(dataset)
@@ -133,7 +132,7 @@ def child(folder: Path, answer: str, on: str) -> Measured:
     asked, after_asking = time.perf_counter(), memory_peak()
     if not on:  # reading is the same whoever answered
         report = run.report()
-        (folder / "report.html").write_text(page(report, run.provenance()), encoding="utf-8")
+        (folder / "report.html").write_text(report.to_html(), encoding="utf-8")
         show(report, _quiet())
     done = time.perf_counter()
     prompts = marks[-1][0]

@@ -73,7 +73,8 @@ def asked(name: str, limit: int | None) -> tuple[Any, list[Prompts]]:
     """A probe's own prompts to SmolLM2, in shards as a run cuts them."""
     model: Any = sonde.model("smollm2")
     dataset = sonde.dataset("atlas", limit=limit)
-    settings = {"inside": "space", "between": "space"} if name == "ic-lke" else {}
+    spaces = {"pair_separator": "space", "example_separator": "space"}
+    settings = spaces if name == "ic-lke" else {}
     probe = sonde.probe(name, **settings).suited(abilities(model))
     weight = SHARD_WEIGHT * model.budgets.choose(measure=False).shards
     return model, list(shards(probe.ask(dataset), weight))

@@ -106,7 +106,7 @@ def whole(
     name: str, model: CausalModel, atlas: Dataset, plain: int
 ) -> tuple[list[tuple[str, ...]], str]:
     """A whole run, and the alternative on some of its facts; what was fed, in a sentence."""
-    probe: Any = sonde.probe("ic-lke", inside="space", between="space")
+    probe: Any = sonde.probe("ic-lke", pair_separator="space", example_separator="space")
     called = "SmolLM2-135M" if name == "smollm2" else SHAPE
     with TemporaryDirectory() as folder:
         warm = sonde.dataset("atlas", limit=2, seed=1)

@@ -22,7 +22,7 @@ import sonde
 from benchmarks.common import Result, parser, tell
 from benchmarks.gpu_causal import llama, tokenizer
 from benchmarks.samples import stopping
-from sonde.core.prompts import Generate, Prompt, Sample
+from sonde.core.prompts import Generate, Prompt, Sample, prompts_of
 from sonde.models.options import LoadOptions
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.decode.steps import end_tokens
@@ -35,7 +35,7 @@ TURNS = 2
 
 def asked(kind: type[Generate] | type[Sample], count: int) -> list[Prompt]:
     """The first prompts that want texts written, or drawn."""
-    found = BeliefIcl().ask(sonde.dataset("atlas"))
+    found = prompts_of(BeliefIcl().ask(sonde.dataset("atlas")))
     return list(islice((p for p in found if isinstance(p.want, kind)), count))
 
 

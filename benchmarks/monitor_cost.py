@@ -12,7 +12,7 @@ from time import perf_counter
 
 import sonde
 from benchmarks.common import Positions, Result, parser, tell
-from sonde.core.prompts import Generate, Prompt, Score
+from sonde.core.prompts import Generate, Prompt, Score, prompts_of
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.monitor import Monitor
 from sonde.runs.shards import answer
@@ -32,12 +32,12 @@ class Part:
 
 def of_monitor(prompt: Prompt) -> bool:
     """Whether MONITOR needs the prompt: every score, and what is written after the right name."""
-    return isinstance(prompt.want, Score) or prompt.own["told"] == "right"
+    return isinstance(prompt.want, Score) or prompt.own["cue"] == "right"
 
 
 def of_grid(prompt: Prompt) -> bool:
     """Whether the accuracy over the full grid needs it."""
-    return isinstance(prompt.want, Generate) and prompt.own["told"] != "right"
+    return isinstance(prompt.want, Generate) and prompt.own["cue"] != "right"
 
 
 def texts(prompts: list[Prompt]) -> int:
@@ -85,7 +85,7 @@ def main() -> None:
     given = options.parse_args()
     relations = tuple(given.relations.split(","))
     data = sonde.dataset("atlas", relations=relations, limit=given.facts)
-    prompts = list(Monitor(frame="qa", shots=4, frames=7, full=True).ask(data))
+    prompts = list(prompts_of(Monitor(frame="qa", shots=4, frames=7, full=True).ask(data)))
     model = sonde.model("smollm2")
     assert isinstance(model, CausalModel)
     measured("warm-up", model, prompts[:4])

@@ -20,7 +20,7 @@ import sonde
 from benchmarks.common import Positions, Result, parser, tell
 from sonde.core.answers import Answer, Generated, Scored
 from sonde.core.columns import one_by_one
-from sonde.core.prompts import Prompt, Score
+from sonde.core.prompts import Prompt, Score, prompts_of
 from sonde.models.torch.causal.model import CausalModel
 from sonde.probes.monitor import Monitor
 from sonde.runs.shards import answer
@@ -42,7 +42,7 @@ class Measured:
 def asked(facts: int) -> list[Prompt]:
     """Every prompt of some facts, relation by relation."""
     data = sonde.dataset("atlas")
-    prompts = Monitor(frame="qa", shots=4).ask(data)
+    prompts = prompts_of(Monitor(frame="qa", shots=4).ask(data))
     found: dict[str, dict[str, list[Prompt]]] = {}
     for prompt in prompts:
         found.setdefault(prompt.key.relation, {}).setdefault(prompt.key.fact, []).append(prompt)
