@@ -29,6 +29,8 @@ def generator(seed: int, name: str) -> np.random.Generator:
 def _multiply(columns: Floats, counts: Floats) -> Floats:
     """columns [clusters, k] and counts [draws, clusters] to sums [k, draws]."""
     parts = min(columns.shape[1], ceil(len(counts) * columns.size / THREADED))
+    if parts == 1:
+        return np.asarray(columns.T @ counts.T)
     return np.concatenate([part.T @ counts.T for part in np.array_split(columns, parts, axis=1)])
 
 

@@ -7,6 +7,7 @@ base64) and unpacked by the script; everything else works without it.
 import base64
 import hashlib
 import json
+import re
 import zlib
 from functools import cache
 from importlib.resources import files
@@ -17,7 +18,7 @@ from markupsafe import Markup
 
 from sonde.evaluation.layout import Exhibit
 from sonde.reports import sentences
-from sonde.reports.cells import columns, legible
+from sonde.reports.cells import CONTROLS, columns, legible
 from sonde.reports.depth import page_data
 from sonde.reports.model import Facts, Item, Report
 from sonde.reports.svg import svg
@@ -106,8 +107,16 @@ def drawings(figure: Exhibit, width: int) -> Markup:
 
 
 def packed(facts: Facts) -> str:
-    data = json.dumps(_legible(page_data(facts)), ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(zlib.compress(data.encode("utf-8", "replace"), 9)).decode()
+    data = page_data(facts)
+    written = _json(data)
+    # few texts have control characters, and looking at each value takes half of the time
+    if CONTROLS.search(written) or re.search(r"\\[bfru]", written):
+        written = _json(_legible(data))
+    return base64.b64encode(zlib.compress(written.encode("utf-8", "replace"), 9)).decode()
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
 
 
 def _legible(value: Any) -> Any:
