@@ -297,15 +297,9 @@ def test_the_run_after_the_training(folder: Folders, tmp_path: Path, capsys: Any
     assert "P@1" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("control", "words"),
-    [
-        ("random", "a fine-tuned random model"),
-        ("random-embeddings", "fine-tuned random embeddings"),
-    ],
-)
+@pytest.mark.parametrize("control", ["random", "random-embeddings"])
 def test_what_a_fine_tuned_random_model_answers_is_easy_and_what_it_answered_before_is_not(
-    control: str, words: str, folder: Folders, tmp_path: Path
+    control: str, folder: Folders, tmp_path: Path
 ) -> None:
     data, out = dataset(), tmp_path / "out"
     plain, bare = f"hf:{folder('bert')}", f"{control}:hf:{folder('bert')}"
@@ -314,10 +308,7 @@ def test_what_a_fine_tuned_random_model_answers_is_easy_and_what_it_answered_bef
     for name, model in (("manual", plain), ("bare", bare), ("tuned", f"finetuned:{out}")):
         sonde.run(sonde.probe("lama"), load(model, CPU), data, out=tmp_path / name)
         runs.append(f"{name}={tmp_path / name}")
-    report = sonde.learning(*runs)
-    [table] = [table for table in report.tables if table.id == "easy-hard"]
-    assert table.note.startswith(f"Easy: answered right by tuned ({words}); ")
-    assert "The paper also counts naive Bayes and " in table.note
+    assert "A fact is easy if tuned answers it." in str(sonde.learning(*runs).summary[0])
 
 
 def test_a_relation_that_was_not_trained_is_refused(folder: Folders, tmp_path: Path) -> None:
