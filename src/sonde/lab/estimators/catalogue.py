@@ -235,25 +235,25 @@ def read_distance(run: Run) -> DataFrame:
 
 def _monitored(run: Run) -> DataFrame:
     """A row per fact: its anchor, distances, answers to uncued questions, and to wrong cues."""
-    columns = ("fact_no", "fact", "template_no", "cue", "object", "answer_mode", "answer")
+    columns = ("fact_no", "fact", "template_no", "cue", "object", "answer")
     numbers = ("probability", "distance", "valid", "counted")
     rows = (
         run.results()
         .table([*columns, *numbers])
-        .with_columns(col("cue", "object", "answer_mode", "answer").cast(polars.String))
+        .with_columns(col("cue", "object", "answer").cast(polars.String))
     )
-    scored, cue = col("answer_mode") == "score", col("cue")
+    cue = col("cue")
     misled = (cue == "wrong") & (col("template_no") == 1)
     return (
         rows.group_by("fact_no", "fact", maintain_order=True)
         .agg(
             col("valid", "counted").first(),
-            anchor=col("probability").filter(scored & (cue == "right")).first(),
-            pfd=col("distance").filter(scored & (cue == "none")).mean(),
-            ird=col("distance").filter(scored & misled).mean(),
-            uncued=col("answer").filter(~scored & (cue == "none")),
-            wrong=col("object").filter(~scored & misled),
-            misled=col("answer").filter(~scored & misled),
+            anchor=col("probability").filter(cue == "right").first(),
+            pfd=col("distance").filter(cue == "none").mean(),
+            ird=col("distance").filter(misled).mean(),
+            uncued=col("answer").filter(cue == "none"),
+            wrong=col("object").filter(misled),
+            misled=col("answer").filter(misled),
         )
         .collect()
     )
