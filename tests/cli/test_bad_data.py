@@ -237,7 +237,7 @@ def test_texts_that_look_like_code_are_taken_literally(sonde: Sonde, tmp_path: P
     assert {row["suffix"] for row in stored} == {"!"}
     assert [row["top"][0] for row in stored] == list(pairs.values())
     estimates = json.loads(sonde("report", out, "--json").out)["estimates"]
-    assert estimates["p_at_1.mean_over_facts"]["value"] == 1.0
+    assert estimates["p_at_1.facts"]["value"] == 1.0
     page = (out / "report.html").read_text()
     assert "<script>alert" not in page
     assert "<img src=x" not in page

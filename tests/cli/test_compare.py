@@ -7,8 +7,8 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-
 from sonde.runs.compare import group_names, names, opened
+
 from sonde.runs.run import Run
 from tests.command import Sonde, ran
 from tests.written import CAPITALS, dataset

@@ -23,6 +23,7 @@ from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
+from sonde.reporting.render.terminal import strips
 
 from sonde.cli.console import Messages, errors, output, say
 from sonde.cli.doctor import column
@@ -30,7 +31,6 @@ from sonde.core.abilities import Identity
 from sonde.core.reports import HeatRow, HeatStrip
 from sonde.core.words import legible
 from sonde.models.scripted import Scripted
-from sonde.reporting.render.terminal import strips
 from tests.command import Done, Sonde, on_a_terminal
 from tests.written import rows
 

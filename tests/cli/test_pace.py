@@ -108,7 +108,10 @@ def test_a_long_run_says_once_how_long_and_what_would_be_shorter(
     words = ("run", "belief", "-m", "control:majority", "-d", "atlas", "--limit", 3)
     done = sonde(*words, "-o", f"{tmp_path}/out", "--no-html")
     assert done.code == 0
-    assert done.err.count("left at this rate (--limit 2 about 1 s; --templates manual about") == 1
+    assert (
+        done.err.count("left at this rate (--limit 2 about 1 s; --template-source manual about")
+        == 1
+    )
     assert "Ctrl-C stops and keeps what is stored" in done.err
 
 

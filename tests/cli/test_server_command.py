@@ -142,7 +142,12 @@ def test_a_server_that_cuts_prompts_in_silence_is_refused(
     done = run_with(sonde, Untold(answering), folder, data)
     done.refused(4, "does not say in usage.prompt_tokens how many tokens it read")
     assert not Path("run").exists()
-    wording = ("--relations", "P36", "--template", f"P36={'Of all that is far away, ' * 3}[X], [Y].")
+    wording = (
+        "--relations",
+        "P36",
+        "--template",
+        f"P36={'Of all that is far away, ' * 3}[X], [Y].",
+    )
     done = run_with(sonde, Short(answering), folder, data, *wording)
     assert re.search(r"prompt has \d+ tokens where \d+ were sent: it was cut", done.refused(4))
     assert not Path("run").exists()

@@ -102,7 +102,7 @@ VERBS = (
     ("run", "framing"),
     ("run", "monitor"),
     ("run", "qa"),
-    ("sweep",),
+    ("show",),
     ("optimise",),
     ("optimise", "autoprompt"),
     ("optimise", "finetune"),

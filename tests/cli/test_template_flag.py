@@ -27,7 +27,7 @@ def test_a_run_asks_in_the_templates_of_every_source(
 ) -> None:
     data, flags = words
     out = tmp_path / "out"
-    model = ("-m", "control:majority", "-o", out, "--set", "template=3")
+    model = ("-m", "control:majority", "-o", out, "--set", "template_no=3")
     done = sonde("run", "lama", "-d", data, *flags, *model)
     assert done.code == 0, done.err
     assert json.loads((out / "manifest.json").read_text())["dataset"]["name"] == (
@@ -66,5 +66,5 @@ def test_the_flag_is_repeatable_wherever_it_stands() -> None:
     found = {words: f["--template"] for words, f in commands(app)
              if "--template" in f}  # fmt: skip
     verbs = {words[0] for words in found}
-    assert verbs == {"run", "sweep", "plan", "optimise", "doctor", "data", "attribute"}
+    assert verbs == {"run", "plan", "optimise", "doctor", "data", "attribute"}
     assert all(flag.multiple for flag in found.values())
