@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from sonde.cli.console import output, print_json, say, waiting, writing
 from sonde.cli.options import ALL_TABLES, JSON, PAGE, argument, option, pairs, verb
 from sonde.core.components import parse
+from sonde.core.errors import UsageError
 from sonde.core.files import whole
 
 if TYPE_CHECKING:
@@ -58,6 +59,8 @@ def report(wanted: ReportOptions) -> None:
 
 def print_report(report: Report, lines: Sequence[str], files: FileOptions) -> None:
     """Print a report and write its files; `lines` state at the end where it comes from."""
+    if files.as_json and files.markdown:
+        raise UsageError("--json and --markdown both print the report; give one of them")
     written = write_files(report, files)
     if files.as_json:
         print_json(report.to_json())

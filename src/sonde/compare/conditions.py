@@ -131,9 +131,13 @@ def open_runs(
 def _settings(runs: Sequence["Run"]) -> list[dict[str, str]]:
     """The settings of each run, with those of the prompt format if any run has one."""
     forms = form_settings([run.manifest.model for run in runs])
+    probes = [run.manifest.probe for run in runs]
     return [
-        {key: _word(value) for key, value in {**run.manifest.probe["settings"], **form}.items()}
-        for run, form in zip(runs, forms, strict=True)
+        {
+            key: _word(value)
+            for key, value in {**probe["settings"], **probe.get("vary", {}), **form}.items()
+        }
+        for probe, form in zip(probes, forms, strict=True)
     ]
 
 
@@ -419,9 +423,11 @@ def describe_differences(aligned: Aligned) -> str:
     return ", ".join([f"same {' and '.join(same)}"] * bool(same) + parts)
 
 
-def warnings(given: Mapping[str, Condition]) -> Iterator[str]:
+def warnings(aligned: Aligned) -> Iterator[str]:
     """What makes the comparison one of more than the models, with the command that helps."""
-    some = [c for c in given.values() if not c.is_control] or list(given.values())
+    every = list(aligned.originals.values())
+    some = [c for c in every if not c.is_control]
+    some = some if len(some) > 1 else every
 
     def by_value(values: Mapping[str, str]) -> str:
         names: dict[str, list[str]] = {}
@@ -441,7 +447,8 @@ def warnings(given: Mapping[str, Condition]) -> Iterator[str]:
          "Each model may answer with words that another cannot. "
          "Use a common one: sonde data vocabulary, sonde data convert --vocabulary."),
         ("Dataset contents differ",
-         {c.name: f"{c.run.manifest.dataset['name']} {c.dataset[:12]}" for c in given.values()},
+         {c.name: f"{c.run.manifest.dataset['name']} {c.dataset[:12]}"
+          for c in every if not aligned.same_source},
          "Only shared facts are compared."),
         ("Versions of sonde differ", {c.name: c.run.manifest.probe.get("sonde", "") for c in some},
          "They may prompt or grade differently. Run again with one version."),
@@ -458,28 +465,23 @@ def warnings(given: Mapping[str, Condition]) -> Iterator[str]:
         if texts:
             listing = ", ".join(texts)
             yield f"Settings differ ({listing}). The difference may not be due to the models."
-    hashes = [_option_hashes(c) for c in some]
-    if len(some) > 1 and all(h is not None for h in hashes):
-        named = [h.rename({"options_id": str(i)}) for i, h in enumerate(hashes) if h is not None]
-        joined = reduce(lambda a, b: a.join(b, on="relation"), named)
-        apart_in = joined.filter(
-            ~pl.all_horizontal(col(joined.columns[1]) == col(name) for name in joined.columns[1:])
-        )
-        if not apart_in.is_empty():
-            names = ", ".join(apart_in["relation"].to_list()[:5])
-            yield f"Options differ in {apart_in.height} relations ({names}). One set may be easier."
+    sets = [
+        c.results.rows.group_by("fact_no").agg(col("options_id").sort().first().alias(c.name))
+        for c in aligned.conditions.values()
+        if "options_id" in c.results.rows.columns
+    ]
+    if len(sets) > 1:
+        joined = reduce(lambda a, b: a.join(b, on="fact_no"), sets).drop_nulls()
+        names = joined.columns[1:]
+        differ = joined.filter(pl.any_horizontal(col(names[0]) != col(n) for n in names[1:])).height
+        if differ:
+            yield (
+                f"The options to choose from differ for {differ:,} of {joined.height:,} facts. "
+                "One set may be easier."
+            )
     for c in some:
         if reason := doubt(c.run.manifest):
             yield (
                 f"The numbers of {c.name} may not be the model's own: {reason}. "
                 "See sonde doctor --against."
             )
-
-
-def _option_hashes(condition: Condition) -> pl.DataFrame | None:
-    rows = condition.results.rows
-    if "options_id" not in rows.columns:
-        return None
-    return rows.group_by(col("relation").cast(pl.String)).agg(
-        col("options_id").unique().sort().hash().sum()
-    )

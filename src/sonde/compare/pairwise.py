@@ -16,8 +16,8 @@ from polars import col
 
 from sonde.compare.conditions import Aligned, Condition, describe_differences
 from sonde.core.errors import UsageError
-from sonde.evaluation.estimate import Metric, contrast, draws
-from sonde.evaluation.stats import LEVEL, holm
+from sonde.evaluation.estimate import Metric, contrast, estimate
+from sonde.evaluation.stats import LEVEL, Z, holm
 from sonde.evaluation.tables import Results
 from sonde.reports.cells import Estimate, number
 
@@ -28,7 +28,7 @@ CORRECT = Metric(
     help="share of a fact's prompts that are answered correctly",
 )
 KNOWN = 0.5  # a condition knows a fact if more than this share of its prompts is correct
-POWER = 1.959964 + 0.841621  # standard errors of a difference that is found in 80% of samples
+POWER = 0.841621  # standard errors above the limit of the test, for 80% of samples
 Word = Literal["better", "worse", "none", "best", "not concluded"]
 
 
@@ -147,14 +147,38 @@ def differences(
 
 
 def _smallest(first: Results, reference: Results) -> float | None:
-    """The smallest difference that 80% of samples of as many clusters would find."""
+    """The smallest difference that this test finds in 80% of samples of as many clusters.
+
+    As many clusters change as here, or as many as the difference needs; for 0/1 outcomes the test
+    is McNemar's, computed exactly up to 400 clusters. None if no difference is found so often.
+    """
     both = first.rows.join(reference.rows, on="fact_no", suffix="_there")
     gap = both["num"] / both["den"] - both["num_there"] / both["den_there"]
-    facts = first.facts["cluster"].gather(both["fact_no"])
-    sums = pl.DataFrame({"cluster": facts, "gap": gap - (gap.mean() or 0.0)})
-    squares = sums.group_by("cluster").agg(col("gap").sum())["gap"] ** 2
-    error = sqrt(float(squares.sum())) / max(both.height, 1)
-    return POWER * error if error > 0 else None
+    cluster = first.facts["cluster"].gather(both["fact_no"])
+    sums = pl.DataFrame({"cluster": cluster, "gap": gap}).group_by("cluster").agg(col("gap").sum())
+    gaps = sums["gap"].to_numpy() * (sums.height / max(both.height, 1))
+    n, square = len(gaps), float((gaps**2).mean())
+    exact = n <= 400 and bool(np.isin(gaps, (-1, 0, 1)).all())
+    for difference in np.linspace(0.005, 1, 200):
+        spread = max(square, difference**2, difference if exact else 0.0)
+        if exact:
+            enough = _mcnemar_power(n, difference, spread) >= 0.8
+        else:
+            error = sqrt(spread / n), sqrt(max(spread - difference**2, 0.0) / n)
+            enough = difference >= Z * error[0] + POWER * error[1]
+        if enough:
+            return float(difference)
+    return None
+
+
+def _mcnemar_power(n: int, difference: float, changed: float) -> float:
+    """The probability of p < 0.05 if each of n clusters changes, the better way more often."""
+    from scipy.stats import binom
+
+    m = np.arange(6, n + 1)  # fewer changes never reach 5%
+    losses = binom.ppf(LEVEL / 2, m, 0.5) - 1  # the most that still give p below 5%
+    worse = (1 - difference / changed) / 2
+    return float((binom.pmf(m, n, changed) * binom.cdf(losses, m, worse)).sum())
 
 
 def verdict(aligned: Aligned, seed: int = 0) -> Verdict:
@@ -206,14 +230,9 @@ def verdict(aligned: Aligned, seed: int = 0) -> Verdict:
 
 
 def _value(condition: Condition, metric: Metric, seed: int) -> Estimate:
-    drawn = draws(condition.results, metric, "facts", seed)
-    n = condition.results.rows["fact_no"].n_unique()
-    if np.isnan(drawn[0]):
-        return Estimate(None)
-    low, high = (
-        np.quantile(drawn[1:], (LEVEL / 2, 1 - LEVEL / 2)) if drawn.size > 1 else (None,) * 2
-    )
-    return Estimate(float(drawn[0]), low, high, n)
+    lines = estimate(condition.results, [metric], over=("facts",), seed=seed)
+    line = lines.filter(col("of") == "value").row(0, named=True)
+    return Estimate(*(line[name] for name in ("value", "low", "high", "n")))
 
 
 def _ranks(

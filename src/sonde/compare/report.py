@@ -73,7 +73,7 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
     if len(names) > 1:
         sections.append(Section("shared", "What they share", _shared(aligned, seed), folded=True))
     sections.append(Section("method", "Method", _method(aligned, metric), folded=True))
-    care = list(warnings(aligned.originals))
+    care = list(warnings(aligned))
     report = Report(
         title=outcome.sentence,
         kicker=f"Comparison of {len(names)} runs",
@@ -93,8 +93,8 @@ def _summary(aligned: Aligned, outcome: Verdict, found: pl.DataFrame) -> list[st
     if len(names) == 2 and "change" in found.columns:
         gained, lost = (found.filter(col("change") == word).height for word in ("gained", "lost"))
         lines.append(
-            f"{gained + lost:,} facts changed: {names[1]} knows {gained:,} that {names[0]} does "
-            "not, "
+            f"{gained + lost:,} fact{'s' * (gained + lost != 1)} changed: {names[1]} knows "
+            f"{gained:,} that {names[0]} does not, "
             f"and {names[0]} knows {lost:,} that {names[1]} does not. "
             "A fact is known if more than half of its prompts are answered correctly."
         )
@@ -156,7 +156,9 @@ def _changed(
     for number_of, condition in enumerate(groups.values()):
         codes = pl.when(condition).then(pl.lit(number_of)).otherwise(codes)
     outcomes = facts.select(codes.alias("code"))["code"].to_list()
-    filters = [("all facts", list(range(len(groups))))]
+    # the first filter shows all, the second is selected at first
+    changed = [0, 1] if len(names) == 2 else [0]
+    filters = [("all facts", list(range(len(groups)))), ("changed", changed)]
     filters += [(label, [i]) for i, label in enumerate(groups)]
     columns, units = ["relation", "subject", "gold"], {}
     frame = facts.with_columns(id=pl.concat_str("relation", "fact", separator=":"))
@@ -180,7 +182,7 @@ def _changed(
             units=units,
             filters=filters,
             outcome=outcomes,
-            start=1 if len(names) > 2 and not found.is_empty() else 0,
+            start=0 if found.is_empty() else 1,
             models=names,
             command=f"sonde show {run.path} FACT",
             title="Facts",

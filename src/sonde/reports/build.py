@@ -27,7 +27,7 @@ from sonde.reports.collapse import function_words
 from sonde.reports.further import further
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import Sentence, say
-from sonde.reports.view import View, exhibit, side
+from sonde.reports.view import View, column_name, exhibit, side
 
 if TYPE_CHECKING:
     from sonde.runs.run import Run
@@ -59,11 +59,15 @@ def build(
     extra = view.layout.extra(results, plain) if view.layout.extra else ()
     exhibits = [*extra, *figures, *exhibits]
     named = " · ".join(filter(None, (view.model, view.dataset, view.layout.title)))
+    broken_down = [*sections.breakdowns(view), *exhibits]
+    varied = [f"by-{column_name(axis)}" for axis in getattr(results.probe, "varied", ())]
+    levels = [item for item in broken_down if getattr(item, "id", "") in varied]
     parts = [
+        Section("varied", "Varied settings", levels),
         Section("prompts", "What was prompted", list(sections.prompted(view))),
         Section("answers", "What the model answered", list(sections.answered(view))),
         Section("facts", "Facts", list(sections.fact_table(view))),
-        Section("breakdowns", "Breakdowns", [*sections.breakdowns(view), *exhibits]),
+        Section("breakdowns", "Breakdowns", [i for i in broken_down if i not in levels]),
         Section(
             "method", "Method, settings and provenance", list(sections.method(view)), folded=True
         ),

@@ -15,7 +15,7 @@ from sonde.reports.model import Facts, Item, Report
 from sonde.reports.sentences import Line, text
 
 ROWS, FACTS, BAR = 60, 10, 20  # rows of a table, facts, and the width of the longest bar
-BRIEF = ("answers", "facts")  # sections of a run that a brief report has
+BRIEF = ("varied", "answers", "facts", "changed")  # sections of a run that a brief report has
 
 
 def show(report: Report, console: Console, *, brief: bool = False) -> None:

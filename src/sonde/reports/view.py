@@ -101,7 +101,11 @@ class View:
 
     def over(self) -> Sentence:
         """What a headline averages."""
-        values = {"facts": self.scored, "relations": len(self.labels)}
+        relations = self.results.facts["relation"].cast(pl.String).unique()
+        measured = sum(
+            self.get(self.first, "value", ["relation"], [r]) is not None for r in relations
+        )
+        values = {"facts": self.scored, "relations": measured or len(self.labels)}
         return say("over.one" if self.one_relation else f"over.{self.layout.over}", **values)
 
     def answers(self) -> Iterator[Answers]:
