@@ -26,6 +26,7 @@ from sonde.models.options import LoadOptions
 from sonde.models.torch import reference
 from sonde.models.torch.causal.model import CausalModel
 from sonde.models.torch.loading.weights import load_folder
+from sonde.reports.terminal import as_text
 from tests.chat.templates import chat_model, tokenizer
 from tests.servers.agreement import assert_same, write
 from tests.servers.answering import Answering, Face, serving
@@ -130,8 +131,9 @@ def test_a_first_finding_suggests_turns_where_answers_are_mostly_empty(
     for chat, suggested in (("never", True), ("always", False)):
         model = load(f"hf:{folder}", LoadOptions(chat=chat))  # type: ignore[arg-type]
         report = sonde.run(sonde.probe("belief-icl", samples=0), model, data, tmp_path / chat)
-        first = report.report().findings[0]
-        assert first.startswith("Mostly empty") and ("--chat always" in first) is suggested
+        text = " ".join(as_text(report.report()).split())
+        assert "are empty, so no conclusion is drawn" in text
+        assert ("--chat always" in text) is suggested
 
 
 def test_what_a_model_thinks_is_kept_apart_from_its_answer(tmp_path: Path) -> None:
@@ -262,6 +264,12 @@ def test_a_run_keeps_what_was_thought_before_drawn_answers(thinker: Path, tmp_pa
     read = [a.answer for a in run.answered() if isinstance(a.answer, Sampled)]
     thoughts = [*chain.from_iterable(chain.from_iterable(a.thoughts for a in read))]
     assert len(thoughts) == 20 * drawn.height
+    single = [a.answer.thoughts for a in run.answered() if isinstance(a.answer, Generated)]
+    cut = sum(bool(text) and not text.endswith(CLOSED) for text in single)
+    text = " ".join(as_text(run.report()).split())
+    assert ("does not end, so no answer follows. Raise --chat-thinking above 12" in text) is bool(
+        cut
+    )
 
 
 def test_a_template_without_a_system_text_says_so(tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ FEW = {"P27": 1, "P105": 2}
 
 MODES: Mapping[str, tuple[Bear, dict[str, Any]]] = {
     "words": (Bear(), {"pll_metric": "within_word_l2r"}),
-    "answer": (Bear(hidden="answer"), {"pll_metric": "answer_l2r+word_l2r"}),
+    "answer": (Bear(mask="answer"), {"pll_metric": "answer_l2r+word_l2r"}),
     "answer alone": (
-        Bear(hidden="answer", score="answer"),
+        Bear(mask="answer", score="answer"),
         {"pll_metric": "answer_l2r+word_l2r", "conditional_score": True},
     ),
     "words of the answer": (

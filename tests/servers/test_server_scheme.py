@@ -262,7 +262,7 @@ def test_a_server_that_tells_only_what_it_writes_says_so_and_what_it_can_serve(
         with pytest.raises(AbilityError) as caught:
             suited(Lama(), model, world())
     said = str(caught.value)
-    assert "needs a model that can 'fill' or 'score'; this one can generate, sample" in said
+    assert "needs a model that can fill or score; this one can generate, sample" in said
     assert "Why it is not able to score: it returns 1 tokens where" in said
     assert "Probes that it can serve: " in said and "monitor" not in said.split("serve: ")[1]
 
