@@ -19,7 +19,7 @@ from .pages import DOCS, PAGES, ROOT
 from .program import verbs
 
 OTHERS = """--block-size --check --enforce-eager --flash-attn --max-model-len --no-kv-unified
---parallel --port --served-model-name --trust-remote-code --ubatch-size --wordings""".split()
+--count --parallel --port --served-model-name --trust-remote-code --ubatch-size""".split()
 """Flags that pages mention of vLLM, llama.cpp, our own scripts and the example of a plug-in."""
 
 RESULTS = sorted((DOCS / "results").glob("*.md"))
