@@ -577,8 +577,9 @@ def estimate(
     contrasts: Iterable[Contrast] = (),
     over: Sequence[Over] = ("relations", "facts"),
     seed: int = 0,
+    whole: bool = True,
 ) -> pl.DataFrame:
-    """Every metric over all rows, in each group, and its contrasts.
+    """Every metric over all rows (`whole`), in each group, and its contrasts.
 
     A group is a filter: its numbers are those of its rows alone. Within one relation `over` makes
     no difference, so both have the same numbers.
@@ -587,7 +588,7 @@ def estimate(
     plain = [metric for metric in metrics if isinstance(metric, Metric)]
     passes: dict[tuple[Keys, bool], Pass] = {((), False): Pass(results, seed)}
     requests: list[tuple[Keys, Pass, Metric]] = []
-    requests += [((), passes[(), False], metric) for metric in plain]
+    requests += [((), passes[(), False], metric) for metric in plain if whole]
     for group in groups:
         names, ids, fine = group if isinstance(group, Group) else Group(group)
         by = (names,) if isinstance(names, str) else tuple(names)

@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING
 
 import polars as pl
-from polars import col
 
 from sonde.core.fact_frames import DATES
 from sonde.evaluation.estimate import Metric, estimate
@@ -25,10 +24,9 @@ def further(results: Results, run: "Run | None" = None) -> tuple[pl.DataFrame, l
     layout = results.probe.layout
     shown = {*layout.headlines, *layout.columns}
     metrics = [m for m in results.probe.metrics if isinstance(m, Metric) and m.id in shown]
-    by_group = estimate(grouped, metrics, groups=groups, seed=seed) if groups else None
     parts = [trends(results, seed)]
-    if by_group is not None:
-        parts.append(by_group.filter(col("group_by").list.len() > 0))
+    if groups:
+        parts.append(estimate(grouped, metrics, groups=groups, seed=seed, whole=False))
     exhibits: list[Exhibit] = []
     if run and set(DATES) & set(results.facts.columns):
         estimates, more = timeline(results, run.dataset(), seed)
