@@ -36,10 +36,12 @@ def test_reports_and_comparisons_tell_the_form_of_prompts(
     plain, turns = tmp_path / "plain", tmp_path / "turns"
     assert "conversation" not in sonde(*ask, plain).out
     with_system = ("--chat", "always", "--chat-system", "Be brief.")
-    told = " ".join(sonde(*ask, turns, *with_system).out.split())
-    assert "system text" in told
-    told = " ".join(sonde("compare", plain, turns).out.split())
-    assert "different settings (chat never / always, chat-system – / Be brief.)" in told
+    assert sonde(*ask, turns, *with_system).code == 0
+    told = " ".join(sonde("report", turns, "--all-tables").out.split())
+    assert "sent in the model's chat format" in told and "system text “Be brief.”" in told
+    done = sonde("compare", plain, turns)
+    told = " ".join((done.out + done.err).split())
+    assert "Settings differ" in told and "chat-system" in told
     assert "chat=always chat-system=Be brief." in told
 
 

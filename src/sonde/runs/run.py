@@ -188,7 +188,10 @@ class Run:
         """The finished controls of this run, by name."""
         from sonde.runs.controls import control_runs
 
-        return control_runs(self)[0]
+        found, faults = control_runs(self)
+        for fault in faults:
+            log.warning("%s", fault)
+        return found
 
     def show(self, fact: str) -> Report:
         """One fact in depth, by its id or its subject: every prompt with its top answers."""
