@@ -84,11 +84,12 @@ def watching(count: int | None) -> Any:
 
         def prompts(self, data: Any) -> Iterator[Any]:
             for batch in Belief.prompts(self, data):
+                request: Any = batch.request
                 if count is not None:
                     more = tuple(f"name {i}" for i in range(count))
-                    targets = (*batch.request.targets, *more)[:count]
-                    batch = replace(batch, request=structs.replace(batch.request, targets=targets))
-                yield batch
+                    targets = (*request.targets, *more)[:count]
+                    request = structs.replace(request, targets=targets)
+                yield replace(batch, request=request)
 
     return Watching(answer="fill")
 
