@@ -58,7 +58,7 @@ def test_a_world_passes_the_check_of_datasets_and_can_be_run_on(
     words = ("-m", "control:majority", "-d", tmp_path / "w", "-o", tmp_path / "run", "--no-html")
     done = sonde("run", "lama", *words)
     assert done.code == 0, done.err
-    assert "LAMA on world-0" in done.out
+    assert "LAMA · control:majority · world-0" in done.out
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given
 
 import sonde as api
-from sonde.core.reports import Report
 from sonde.lab.training.corpus import cut_words, make_tokenizer
 from sonde.lab.training.train import Kind, TrainSettings, train
 from sonde.lab.worlds.folder import open_world, write_world
@@ -21,14 +21,15 @@ from sonde.lab.worlds.language import ENGLISH, JAPANESE, Tongue, most_words, pla
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.text import documents, length
 from sonde.lab.worlds.world import World, make_world
+from sonde.runs.run import Run
 from tests.command import Sonde, in_this_process
 
 from .worlds import any_world, small
 
 PROBES: dict[str, dict[str, Any]] = {
-    "belief": {"names": "original", "draws": 50},
-    "belief-icl": {"samples": 0, "draws": 50},
-    "ic-lke": {"n": 6, "inside": "space", "between": "space"},
+    "belief": {"aliases": "original", "fluctuation_draws": 50},
+    "belief-icl": {"samples": 0, "fluctuation_draws": 50},
+    "ic-lke": {"shots": 6, "pair_separator": "space", "example_separator": "space"},
     "monitor": {"shots": 2, "frame": "qa"},
 }
 TWO_RELATIONS = WorldSettings(
@@ -59,12 +60,12 @@ def world() -> World:
     return make_world(small(language="ja"))
 
 
-def asked(model: Path, world: Path, out: Path, probe: str, limit: int | None = None) -> Report:
+def asked(model: Path, world: Path, out: Path, probe: str, limit: int | None = None) -> Run:
     own = dict(PROBES[probe])
     if probe == "belief-icl" and find_spec("sudachipy") is None:
         own["language"] = "none"  # made-up names are runs of katakana, with or without words
     data = api.dataset(str(world), limit=limit)
-    return api.run(api.probe(probe, **own), api.model(f"hf:{model}"), data, out / probe).report()
+    return api.run(api.probe(probe, **own), api.model(f"hf:{model}"), data, out / probe)
 
 
 def test_a_japanese_text_has_no_spaces_and_no_english(world: World) -> None:
@@ -124,11 +125,10 @@ def test_probes_ask_a_model_that_was_trained_on_japanese(world: World, tmp_path:
     short = TrainSettings(kind="causal", size="32x1", epochs=1, threads=1)
     train(world, short, tmp_path / "model", world_path=place)
     model, out = tmp_path / "model", tmp_path / "runs"
-    reports = {name: asked(model, place, out, name, limit=2) for name in PROBES}
-    assert all(report.estimates for report in reports.values())
-    assert reports["belief-icl"].judged is not None
-    said = {word for word in reports["belief-icl"].judged.answers if word}
-    assert not any(re.search("[A-Za-z]{3}", word) for word in said)
+    runs = {name: asked(model, place, out, name, limit=2) for name in PROBES}
+    assert all(run.estimates().height for run in runs.values())
+    answers = runs["belief-icl"].rows()["answer"].cast(pl.String).drop_nulls()
+    assert not any(re.search("[A-Za-z]{3}", word) for word in answers)
 
 
 @pytest.mark.slow
@@ -141,8 +141,8 @@ def test_a_model_knows_what_japanese_sentences_taught_it(tmp_path: Path) -> None
     )
     train(world, taught, tmp_path / "model", world_path=tmp_path / "world")
     for probe in PROBES:
-        judged = asked(tmp_path / "model", tmp_path / "world", tmp_path / "runs", probe).judged
-        assert judged is not None
-        told = np.array([world.truth[id].exposure > 0 for id in judged.pairs])[judged.grid.pair]
-        right = judged.grid.right
+        run = asked(tmp_path / "model", tmp_path / "world", tmp_path / "runs", probe)
+        rows = run.rows().drop_nulls("correct")
+        told = np.array([world.truth[id].exposure > 0 for id in rows["fact"]])
+        right = rows["correct"].to_numpy()
         assert right[told].mean() > 0.8 and right[~told].mean() < 0.4, probe

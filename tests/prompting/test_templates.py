@@ -163,5 +163,5 @@ def test_facts_of_one_subject_at_two_dates_are_prompted_apart(probe: Probe) -> N
         for date, name in (("2015", "Ann"), ("2016", "Ben"))
     ]
     data = dataset_of(facts, relation("P6", "In [T], [X] was led by [Y]."))
-    assert texts(probe.prompts(data)) == [(f"In {f.date}, Oslo was led by ", ".") for f in facts]
+    assert texts([*probe.prompts(data)]) == [(f"In {f.date}, Oslo was led by ", ".") for f in facts]
     assert probe.facts(data)["gold"].to_list() == ["Ann", "Ben"]

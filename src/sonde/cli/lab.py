@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import MISSING, dataclass, replace
+from dataclasses import MISSING, asdict, dataclass, replace
 from pathlib import Path
 
 from sonde.cli.console import print_table, progress, resumable, say, waiting
@@ -179,8 +179,8 @@ def what_they_say(names: Collection[str]) -> Table:
 def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[str, object]:
     """Where the numbers come from: models, worlds, settings and what was left out."""
     return {
-        "settings": order,
-        "folders": models,
+        "settings": asdict(order) | {"world": order.world and str(order.world)},
+        "folders": [str(folder) for folder in models],
         "models": [
             {
                 "model": trial.model,
@@ -192,7 +192,7 @@ def provenance(models: Sequence[Path], order: Order, found: Validated) -> dict[s
             }
             for trial in found.trials
         ],
-        "left_out": found.left,
+        "left_out": [asdict(left) for left in found.left],
     }
 
 
