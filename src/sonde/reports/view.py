@@ -15,7 +15,7 @@ from sonde.evaluation.estimate import Metric
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import LEVEL
 from sonde.evaluation.tables import Results
-from sonde.reports.cells import Estimate
+from sonde.reports.cells import Estimate, legible
 from sonde.reports.collapse import collapses
 from sonde.reports.sentences import COLUMNS, Sentence, say, text
 
@@ -152,5 +152,7 @@ def exhibit(
     id: str, title: str, rows: Sequence[Sequence[Any]], heads: Sequence[str], **more: Any
 ) -> Exhibit:
     """A table or figure from rows."""
+    # names of files need not be Unicode, texts of a frame must be
+    rows = [[legible(value) if isinstance(value, str) else value for value in row] for row in rows]
     frame = pl.DataFrame(rows, list(heads), orient="row", infer_schema_length=None)
     return Exhibit(id, title, frame, **more)
