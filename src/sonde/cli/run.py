@@ -1,4 +1,4 @@
-"""`sonde run PROBE` and `sonde sweep PROBE`: put a probe to a model, once or over a grid.
+"""`sonde run PROBE`: prompt a model with a probe, with one or several values of a setting.
 
 Each probe's settings become flags of `run`. `sonde demo` is the whole line once, on what comes with
 sonde; `sonde models` and `sonde probes` list what there is. What makes a run is imported when one
@@ -207,7 +207,7 @@ def models() -> None:
 def probes() -> None:
     """List the probes and their settings.
 
-    Example: sonde run lama -m smollm2 --template 2 --limit 5
+    Example: sonde run lama -m smollm2 --template-no 2 --limit 5
     """
     for name, probe in sorted(PROBES.items()):
         say(f"{name}: {inspect.getdoc(probe)}")
