@@ -46,7 +46,9 @@ def test_the_json_report_has_the_documented_keys(run: sonde.Run) -> None:
 
 def test_estimates_and_facts_have_the_documented_columns(run: sonde.Run) -> None:
     assert run.estimates().columns == first_cells(FORMATS, "Estimates")
-    documented = {cell for row in rows(FORMATS, "Facts") for cell in re.findall(r"`([^`]+)`", row[0])}
+    documented = {
+        cell for row in rows(FORMATS, "Facts") for cell in re.findall(r"`([^`]+)`", row[0])
+    }
     assert {name for name in run.facts().columns if "." not in name} <= documented
     documented |= {
         cell
