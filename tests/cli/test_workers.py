@@ -45,24 +45,15 @@ def test_a_bar_says_how_many_workers_answer(tmp_path: Path) -> None:
     assert "2 workers" in shown
 
 
-def test_a_sweep_keeps_its_workers_and_leaves_what_one_process_leaves(
-    sonde: Sonde, tmp_path: Path
+@pytest.mark.parametrize("more", [(), ("--vary", "capitalize=true,false")])
+def test_workers_leave_what_one_process_leaves_but_timings(
+    sonde: Sonde, tmp_path: Path, more: tuple[str, ...]
 ) -> None:
-    words = ("sweep", *ASKED, "--over", "capitals=true,false", "--no-html")
-    assert sonde(*words, "-o", tmp_path / "alone").code == 0
-    assert sonde(*words, "-o", tmp_path / "together", "--on", "local:2").code == 0
-    for cell in ("capitals=True", "capitals=False"):
-        assert kept(tmp_path / "together" / cell) == kept(tmp_path / "alone" / cell)
-
-
-def test_a_run_folder_tells_of_workers_in_its_timings_and_where_the_report_quotes_them_alone(
-    sonde: Sonde, tmp_path: Path
-) -> None:
+    words = ("run", *ASKED, *more, "--no-html")
     alone, together = tmp_path / "alone", tmp_path / "together"
-    assert sonde("run", *ASKED, "-o", alone).code == 0
-    assert sonde("run", *ASKED, "-o", together, "--on", "local:2").code == 0
+    assert sonde(*words, "-o", alone).code == 0
+    assert sonde(*words, "-o", together, "--on", "local:2").code == 0
     shutil.copy(alone / "timings.jsonl", together / "timings.jsonl")
-    assert sonde("report", together, "--html", together / "report.html").code == 0
     assert kept(together) == kept(alone)
 
 
