@@ -1,7 +1,7 @@
 """A whole BELIEF-ICL on the bundled `atlas`: four contexts in two styles, 100 samples a confidence.
 
-One `sonde sweep`, from the start of the command to its report, as a user waits for it. Every cell
-is an ordinary run of SmolLM2; the table has what each took for asking, without its report.
+One `sonde run` with --vary, from the start of the command to its report. The table has the seconds
+in which SmolLM2 answered, without the report.
 """
 
 from __future__ import annotations
@@ -29,38 +29,37 @@ def main() -> None:
     options.add_argument("--limit", type=int, help="facts of a relation, to try it")
     given = options.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "sweep"
-        words = ["sweep", "belief-icl", "-m", "smollm2", "-d", "atlas", "-o", str(out)]
-        words += ["--over", f"context={CONTEXTS}", "--over", f"style={STYLES}"]
+        out = Path(folder) / "run"
+        words = ["run", "belief-icl", "-m", "smollm2", "-d", "atlas", "-o", str(out)]
+        words += ["--vary", f"context={CONTEXTS}", "--vary", f"style={STYLES}"]
         words += ["--device", given.device, "--dtype", given.dtype]
         words += ["--limit", str(given.limit)] if given.limit else []
         command = [sys.executable, "-m", "sonde", *words]
         took = seconds(lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL))
-        rows = tuple(cell(path) for path in sorted(out.glob("*/manifest.json")))
+        rows = (answered(out),)
     where = torch.cuda.get_device_name() if given.device == "cuda" else "CPU"
     tell(
         Result(
             name=NAME,
             title=f"BELIEF-ICL on atlas, contexts and styles, SmolLM2-135M, {where}",
-            columns=("context and style", "prompts", "s asked"),
+            columns=("passes", "prompts", "s answering"),
             rows=rows,
             findings=(
-                f"The whole command took {took:.0f} s, start, loading, all {len(rows)} runs, their "
-                f"reports and the sweep's included; {given.dtype}, 100 samples for each of the "
-                "pairs' confidences.",
+                f"The whole command took {took:.0f} s, with start, loading and the report; "
+                f"{given.dtype}, 100 samples for each of the pairs' confidences.",
             ),
         ),
         write=given.write,
     )
 
 
-def cell(manifest: Path) -> tuple[str, ...]:
-    """One run of the sweep: its settings, prompts, and the seconds of its sessions."""
-    settings = json.loads(manifest.read_text())["probe"]["settings"]
-    lines = (manifest.parent / "timings.jsonl").read_text().splitlines()
-    done = json.loads((manifest.parent / "complete.json").read_text())
-    spent = sum(json.loads(line)["seconds"] for line in lines)
-    return f"{settings['context']}, {settings['style']}", f"{done['prompts']:,}", f"{spent:.1f}"
+def answered(run: Path) -> tuple[str, ...]:
+    """The passes of the run, its prompts, and the seconds of its sessions."""
+    vary = json.loads((run / "manifest.json").read_text())["probe"]["vary"]
+    sessions = [json.loads(line) for line in (run / "timings.jsonl").read_text().splitlines()]
+    prompts, took = (sum(session[name] for session in sessions) for name in ("prompts", "seconds"))
+    passes = " × ".join(f"{len(values)} of {name}" for name, values in vary.items())
+    return passes, f"{prompts:,}", f"{took:.0f}"
 
 
 if __name__ == "__main__":
