@@ -108,7 +108,7 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "httpx": "http/client.py",
     "tenacity": "http/failures.py",
     "sacrebleu": "data/builders/fktc.py",
-    "scipy": ("evaluation/stats.py", "lab/report/findings.py"),
+    "scipy": ("compare/pairwise.py", "evaluation/stats.py", "lab/report/findings.py"),
     "simplemma": "prompting/matching.py",
     "sudachipy": "prompting/segmenting.py",
     "jieba": "prompting/segmenting.py",
