@@ -458,6 +458,8 @@ def warnings(aligned: Aligned) -> Iterator[str]:
             yield f"{what} ({listing}). {advice}"
     if len({c.probe for c in some}) == 1:
         keys = dict.fromkeys(key for c in some for key in c.settings)
+        if any(c.is_control for c in some):
+            keys.pop("close", None)  # a control reads no template
         apart = {key: [c.settings.get(key, "–") for c in some] for key in keys}
         texts = [
             f"{key} {' / '.join(values)}" for key, values in apart.items() if len(set(values)) > 1
