@@ -24,7 +24,7 @@ FURTHER = (
     ("facts that change over time", "sonde.evaluation.timeline", "METRICS FIT BEST"),
     ("several languages", "sonde.evaluation.languages", "ACCURACY COUPLES"),
     ("sonde compare, runs of several probes", "sonde.compare.pairwise", "CORRECT"),
-    ("sonde compare --learning", "sonde.compare.learning", "METRICS OF_FACTS"),
+    ("sonde compare --learning", "sonde.compare.learned", "METRICS OF_FACTS"),
     ("data card", "sonde.cards.numbers", "METRICS"),
     ("lab", "sonde.lab.evaluation.measures", "METRICS"),
 )

@@ -36,11 +36,13 @@ def test_a_prompt_is_shown_for_two_models_with_html_and_json(
     done = sonde("attribute", "-m", models[0], "-m", models[1], "The capital of France is",
                  "--answer", "Paris", "--html", page, "--json", file, *QUICK)  # fmt: skip
     assert done.code == 0, done.err
-    assert "␣capital" in done.out and str(page) in done.out.replace("\n", "")
-    assert "towards" in page.read_text(encoding="utf-8")
-    (strip,) = json.loads(file.read_text())["strips"]
-    assert [row["label"] for row in strip["rows"]] == list(models)
-    assert "".join(strip["rows"][0]["tokens"]) == "The capital of France is"
+    assert "capital" in done.out and str(page) in done.out.replace("\n", "")
+    assert "<svg" in page.read_text(encoding="utf-8")
+    (strip,) = json.loads(file.read_text())["strips"].values()
+    names = dict.fromkeys(row["y"].partition(":")[0] for row in strip)
+    assert list(names) == [model.partition(":")[0] for model in models][:1]
+    first = [row["label"] for row in strip if row["y"] == strip[0]["y"]]
+    assert "".join(first) == "The capital of France is"
 
 
 def test_without_an_answer_the_models_own_is_attributed(
@@ -57,7 +59,7 @@ def test_a_fact_is_asked_in_turns(sonde: Sonde, questions: Path, tmp_path: Path)
                  "--frame", "qa", "--shots", "1", "--negatives", "0", "--chat", "always",
                  "--json", file, *QUICK)  # fmt: skip
     assert done.code == 0, done.err
-    assert "[1␣example]" in done.out and "im_start" not in done.out
+    assert "1 example" in " ".join(done.out.split()) and "im_start" not in done.out
     told = json.loads(file.read_text())
     assert "<|im_start|>" not in json.dumps(told["strips"])
     (identity,) = told["provenance"]["models"].values()
@@ -71,7 +73,7 @@ def test_a_fact_has_its_prompts_side_by_side(
                  "qa", "--shots", "1", "--negatives", "2", *QUICK)  # fmt: skip
     assert done.code == 0, done.err
     for words in ("Anchor", "Framing", "Interference", "told Paris (right)", "frame P36-q (base)",
-                  "mean of interference", "[1␣example]"):  # fmt: skip
+                  "mean of interference", "1 example"):  # fmt: skip
         assert words in done.out, words
 
 

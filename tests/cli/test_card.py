@@ -19,7 +19,7 @@ def test_the_page_is_written_and_the_terminal_says_the_most_of_it(
     monkeypatch.chdir(tmp_path)
     done = sonde("data", "card", data)
     assert done.code == 0, done
-    for part in ("Data card: world 1", "naive Bayes is right", "What is in it", "card.html"):
+    for part in ("Data card: world 1", "Naive Bayes guesses right", "What is in it", "card.html"):
         assert part in done.out
     page = (tmp_path / "card.html").read_text()
     for part in ("What can be guessed, by relation", "Answer spaces", "how to cite", "Paris"):

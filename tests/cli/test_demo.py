@@ -17,7 +17,7 @@ def test_the_shipped_model_is_shown_with_its_truth_and_asked_once(
 ) -> None:
     show_known(tmp_path)
     shown = capsys.readouterr().out
-    rows = re.findall(r"^ +(\d+|0, .*?|all) +(\d+) +(\d+) +(\d+) *$", shown, re.MULTILINE)
+    rows = re.findall(r"^(\d+|0, .*?|all) +(\d+) +(\d+) +(\d+) *$", shown, re.MULTILINE)
     counts = {told: (int(asked), int(stored), int(found)) for told, asked, stored, found in rows}
     taught = [one for one in open_world(SHIPPED / "world").truth.values() if one.split == "test"]
     assert counts["all"][0] == len(taught)

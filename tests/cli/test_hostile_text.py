@@ -18,19 +18,21 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import polars as pl
 import pytest
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
-from sonde.reporting.render.terminal import strips
 
 from sonde.cli.console import Messages, errors, output, say
 from sonde.cli.doctor import column
 from sonde.core.abilities import Identity
-from sonde.core.reports import HeatRow, HeatStrip
 from sonde.core.words import legible
+from sonde.evaluation.layout import Exhibit
 from sonde.models.scripted import Scripted
+from sonde.reports.model import Report, Section
+from sonde.reports.terminal import show
 from tests.command import Done, Sonde, on_a_terminal
 from tests.written import rows
 
@@ -145,7 +147,7 @@ def test_runs_and_reports_show_it_as_it_is(
     sonde: Sonde, hostile: Path, run: Path, tmp_path: Path
 ) -> None:
     every = "".join(HOSTILE.values())
-    harmless(sonde("report", run), f"D{every}", f"R{every}", f"run:{run}")
+    harmless(sonde("report", run), f"D{every}", f"run:{run}")
     harmless(sonde("report", run, "--html", f"{run}.html"), f"report:{run}.html")
     for probe in ("lama", "belief"):
         out = tmp_path / f"{probe}[/INST]\x1b[5m"
@@ -270,10 +272,10 @@ def test_a_name_that_is_not_utf8_is_shown_and_kept(
     words = ("run", "lama", "-m", "scripted:", "-d", data, "-o", out)
     for done in (sonde(*words), sonde(*words), sonde("report", out)):
         assert done.code == 0, done
-        harmless(done, "hf:caf\udce9", f"run:{out}")
+        harmless(done, "caf\udce9", f"run:{out}")
     told = json.loads(sonde("report", out, "--json").out)
     assert told["provenance"]["model"]["name"] == identity.name
-    assert "hf:caf?" in (out / "report.html").read_text()
+    assert "caf\\udce9" in (out / "report.html").read_text()
 
 
 def test_nothing_gets_past_a_console_however_it_is_printed(
@@ -300,9 +302,9 @@ def test_tokens_are_shown_as_they_are(capsys: pytest.CaptureFixture[str]) -> Non
     text: Any = SimpleNamespace(ids=(1,) * len(pieces), pieces=pieces, start=1, stop=2)
     for i in range(len(pieces)):
         say(column(text, i)[0])
-    row = HeatRow(label=pieces[1], tokens=pieces, weights=(0.5,) * len(pieces), note=pieces[2])
-    plot = HeatStrip(id="s", title="t", rows=(row,), limit=1, unit="", towards="+", away="-")
-    output().print(strips(plot, output()))
+    frame = pl.DataFrame({"y": pieces[1], "label": pieces, "color": [0.5] * len(pieces)})
+    strip = Exhibit("s", pieces[2], frame, {"color": "number"}, "strip", limit=1.0)
+    show(Report(title="t", sections=[Section("a", "b", [strip])]), output())
     said = capsys.readouterr().out
     assert not OBEYED.search(said)
     assert said.count(legible(pieces[1])) >= 3 and said.count("[/INST]") == 2

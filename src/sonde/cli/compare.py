@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, cast
 
 import typer
 
-from sonde.cli.console import tell, waiting, writing
+from sonde.cli.console import print_json, tell, waiting, writing
 from sonde.cli.options import ALL_TABLES, JSON, argument, listed, option, verb
-from sonde.cli.report import FileOptions, print_report
+from sonde.cli.report import FileOptions, print_report, write_files
 from sonde.core.errors import UsageError
+from sonde.core.plain import plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +64,7 @@ def compare(wanted: CompareOptions) -> None:
     if wanted.easy and not wanted.learning:
         raise UsageError("--easy names the runs that decide what is easy for --learning; give both")
     runs = open_runs(wanted.folders, "sonde compare RUN RUN …")
-    worse = False
+    verdict = None
     with waiting("comparing the runs"):
         if wanted.learning:
             report = learning(*wanted.folders, easy=listed(wanted.easy), seed=wanted.seed)
@@ -74,7 +76,7 @@ def compare(wanted: CompareOptions) -> None:
                 relations=listed(wanted.relations),
                 seed=wanted.seed,
             )
-            report, worse = found.report, found.verdict.word == "worse"
+            report, verdict = found.report, found.verdict
     for _, lines in report.warnings:
         for line in lines:
             tell(f"warning: {line}")
@@ -84,10 +86,14 @@ def compare(wanted: CompareOptions) -> None:
             wanted.out.mkdir(parents=True, exist_ok=True)
         html = wanted.out / "report.html"
     files = FileOptions(
-        html=html, csv=wanted.csv, latex=wanted.latex, as_json=wanted.as_json,
-        all_tables=wanted.all_tables, figures=wanted.figures,
+        html=html, csv=wanted.csv, latex=wanted.latex, all_tables=wanted.all_tables,
+        figures=wanted.figures,
     )  # fmt: skip
-    folders = [f"run: {run.path} ({name})" for name, run in runs.items()]
-    print_report(report, folders, files)
-    if wanted.fail_if_worse and worse:
+    if wanted.as_json:
+        write_files(report, files)
+        decided = {} if verdict is None else {"verdict": verdict.described()}
+        print_json(cast(Any, plain(report.to_json() | decided)))
+    else:
+        print_report(report, [f"run: {run.path} ({name})" for name, run in runs.items()], files)
+    if wanted.fail_if_worse and verdict is not None and verdict.word == "worse":
         raise typer.Exit(1)

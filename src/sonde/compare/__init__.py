@@ -63,7 +63,7 @@ def learning(
         {}
     """
     from sonde.compare.conditions import open_runs
-    from sonde.compare.learning import learn
+    from sonde.compare.learned import learn
 
     _check_seed(seed)
     return learn(open_runs(_flat(runs), "sonde.learning(RUN, RUN)"), easy, seed)

@@ -150,14 +150,14 @@ def known_in_one(aligned: Aligned, names: Sequence[str]) -> tuple[float, int]:
 def relation_values(
     aligned: Aligned, names: Sequence[str], metric: Metric = CORRECT
 ) -> pl.DataFrame:
-    """The metric of each condition in each relation: relation, then a column per condition."""
-    table = pl.DataFrame({"relation": _relations(aligned)})
+    """The metric of each condition in each relation: _relation, then a column per condition."""
+    table = pl.DataFrame({"_relation": _relations(aligned)})
     for name in names:
         values = fact_values(aligned.conditions[name].results, metric).rows
-        values = values.group_by(col("relation").cast(pl.String)).agg(
+        values = values.group_by(col("relation").cast(pl.String).alias("_relation")).agg(
             (col("num").sum() / col("den").sum()).alias(name)
         )
-        table = table.join(values, on="relation", how="left", maintain_order="left")
+        table = table.join(values, on="_relation", how="left", maintain_order="left")
     return table
 
 

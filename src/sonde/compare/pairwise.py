@@ -71,6 +71,21 @@ class Verdict:
     def __str__(self) -> str:
         return self.sentence
 
+    def described(self) -> dict[str, object]:
+        """It as plain data."""
+        difference = self.difference
+        return {
+            "sentence": self.sentence,
+            "word": self.word,
+            "best": list(self.best),
+            "facts": self.facts,
+            "metric": self.metric.id,
+            "difference": difference.estimate._asdict()
+            | {"first": difference.first, "reference": difference.reference}
+            | {"p_adjusted": difference.p_adjusted, "smallest": difference.smallest},
+            "ranks": {name: list(ranks) for name, ranks in self.ranks.items()},
+        }
+
 
 def verdict_metric(aligned: Aligned) -> Metric:
     """The metric that decides: the probe's own, or the share of correct prompts between probes."""

@@ -83,7 +83,9 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
         sections=[section for section in sections if section.items],
         estimates=pl.concat(estimates),
         over="facts",
+        runs="run",
         metrics=[metric, CORRECT],
+        provenance={name: c.run.provenance() for name, c in aligned.originals.items()},
     )
     return Comparison(names=tuple(names), verdict=outcome, report=report, facts=facts)
 
@@ -162,13 +164,14 @@ def _changed(
     filters += [(label, [i]) for i, label in enumerate(groups)]
     columns, units = ["relation", "subject", "gold"], {}
     frame = facts.with_columns(id=pl.concat_str("relation", "fact", separator=":"))
-    renamed = {}
+    renamed, base = {}, ("id", "share", "prompts", *columns)
     for name in names:
         answer = f"answer {name}"
         if answer in frame.columns:
-            renamed[answer] = name
-            units[name] = "answer"
-            frame = frame.with_columns(col(f"correct {name}").alias(f"{name}.share"))
+            head = f"run {name}" if name in base else name
+            renamed[answer] = head
+            units[head] = "answer"
+            frame = frame.with_columns(col(f"correct {name}").alias(f"{head}.share"))
             columns.append(answer)
     prompts = pl.lit(1, pl.Int64)
     shown = frame.select(

@@ -9,6 +9,7 @@ from typing import Any
 
 import polars as pl
 
+from sonde.core.plain import plain
 from sonde.evaluation.layout import Exhibit, Over
 from sonde.reports.cells import CONTROLS, Column, Estimate, cell, columns, legible
 from sonde.reports.model import Facts, Report
@@ -22,16 +23,19 @@ LATEX = str.maketrans(
 )
 
 
-def dotted(estimates: pl.DataFrame, over: Over = "relations") -> dict[str, dict[str, Any]]:
+def dotted(
+    estimates: pl.DataFrame, over: Over = "relations", runs: str = "control"
+) -> dict[str, dict[str, Any]]:
     """Estimates by stable names: METRIC[.baseline|.difference][.OVER][.GROUPBY.GROUP …].
 
-    OVER is in a name if it is not the layout's. Estimates of a control have its name in front, a
+    OVER is in a name if it is not the layout's. Estimates of a control, or what `runs`
+    says, have its name in front, a
     difference to a level of an axis or a control ends in .from.REFERENCE.
     """
     named: dict[str, dict[str, Any]] = {}
     ordered = estimates.sort(pl.col("over") == over, maintain_order=True)
     for e in ordered.iter_rows(named=True):
-        parts = [*([f"control.{e['run']}"] if e["run"] else []), e["metric"]]
+        parts = [*([f"{runs}.{e['run']}"] if e["run"] else []), e["metric"]]
         if e["of"] != "value":
             parts.append(e["of"])
         if e["over"] != over and "relation" not in e["group_by"]:
@@ -47,7 +51,7 @@ def as_json(report: Report) -> dict[str, Any]:
     """The title, sentences, numbers and provenance."""
     estimates: Mapping[str, Any]
     if isinstance(report.estimates, pl.DataFrame):
-        estimates = dotted(report.estimates, report.over)
+        estimates = dotted(report.estimates, report.over, report.runs)
     else:
         estimates = {name: _estimate(e) for name, e in report.estimates.items()}
     words = ("label", "unit", "better", "help")
@@ -68,7 +72,7 @@ def as_json(report: Report) -> dict[str, Any]:
         },
         "counts": dict(report.counts),
         **({"strips": strips} if strips else {}),
-        "provenance": dict(report.provenance),
+        "provenance": plain(report.provenance),
     }
 
 

@@ -80,6 +80,7 @@ class Report:
         lead: figures or tables next to the summary.
         estimates: every number, as ESTIMATES or by names of the JSON export.
         over: whether a number without a suffix counts every relation the same, or every fact.
+        runs: what the runs in the estimates are, for the names of the JSON export.
         metrics: what the estimates are.
         provenance: where the numbers come from.
     """
@@ -92,6 +93,7 @@ class Report:
     sections: Sequence[Section] = ()
     estimates: "pl.DataFrame | Mapping[str, Estimate]" = field(default_factory=dict)
     over: Over = "relations"
+    runs: str = "control"
     metrics: "Sequence[Metric]" = ()
     counts: Mapping[str, int] = field(default_factory=dict)
     provenance: Mapping[str, Any] = field(default_factory=dict)

@@ -312,4 +312,5 @@ def _report(
         estimates=estimates,
         metrics=[*METRICS, *OF_FACTS],
         over="relations",
+        runs="run",
     )
