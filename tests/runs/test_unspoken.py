@@ -13,9 +13,7 @@ from sonde.core.facts import Dataset, Source, Style, Template
 from sonde.runs.plan import plan
 from tests.worlds import dataset_of, entity, fact, relation
 
-MANUAL = (
-    "use all templates, not only those written by hand (--template-source all), or leave"
-)
+MANUAL = "use all templates, not only those written by hand (--template-source all), or leave"
 
 
 def spoken(german: Source = "paraphrase", english: Style = "statement") -> Dataset:
