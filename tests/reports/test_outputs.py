@@ -8,10 +8,11 @@ import polars as pl
 import pytest
 
 from sonde.core.errors import UsageError
+from sonde.core.plain import json_text
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate
 from sonde.reports.depth import fact_report
-from sonde.reports.export import dotted, json_text
+from sonde.reports.export import dotted
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import text
 from sonde.reports.svg import DRAW, SMALL, measure, svg

@@ -1,6 +1,6 @@
 """Several conditions: who leads, what they share, how alike they are. Tasks are never pooled."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import combinations_with_replacement, product
 
 import numpy as np
@@ -9,13 +9,12 @@ from polars import col
 
 from sonde.compare.conditions import Aligned
 from sonde.compare.pairwise import CORRECT, KNOWN, fact_values
-from sonde.evaluation.estimate import Metric, Over, draws
+from sonde.evaluation.estimate import Metric
 from sonde.evaluation.stats import (
     LEVEL,
     Floats,
     generator,
     kendall_tau_b,
-    max_t,
     pearson,
     resampled_sums,
     wilson,
@@ -38,40 +37,6 @@ def tasks(aligned: Aligned) -> dict[str, list[str]]:
     for name, condition in aligned.conditions.items():
         by_task.setdefault(condition.task, []).append(name)
     return by_task
-
-
-def leaderboard(
-    aligned: Aligned, metric: Metric, over: Over = "facts", seed: int = 0
-) -> pl.DataFrame:
-    """Conditions in order, and how far each is behind the best; intervals hold together (max-t).
-
-    Columns: run, value, low, high, behind, behind_low, behind_high, p.
-    """
-    drawn = {n: draws(c.results, metric, over, seed) for n, c in aligned.conditions.items()}
-    drawn = {n: d for n, d in drawn.items() if not np.isnan(d[0])}
-    sign = -1.0 if metric.better == "lower" else 1.0
-    order = sorted(drawn, key=lambda n: -sign * drawn[n][0])
-    if not order:
-        return pl.DataFrame()
-    table = np.stack([drawn[n] for n in order], axis=-1)
-    low, high = np.quantile(table[1:], (LEVEL / 2, 1 - LEVEL / 2), axis=0)
-    gaps = table - table[:, :1]
-    reach, p = max_t(gaps) if len(order) > 1 else (np.zeros(1), np.ones(1))
-    first = np.arange(len(order)) == 0
-    ends = (gaps[0] - reach, gaps[0] + reach, p)
-    behind, above, p = (np.where(first, np.nan, x) for x in ends)
-    return pl.DataFrame(
-        {
-            "run": order,
-            "value": table[0],
-            "low": low,
-            "high": high,
-            "behind": gaps[0],
-            "behind_low": behind,
-            "behind_high": above,
-            "p": p,
-        }
-    ).fill_nan(None)
 
 
 def _cells(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
@@ -191,28 +156,3 @@ def rank_agreement(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
             mean = float(np.mean(values))
             lines += [(x, y, mean, None, None, len(values)) for x, y in {(a, b), (b, a)}]
     return pl.DataFrame(lines, MATRIX, orient="row")
-
-
-def group_means(matrix: pl.DataFrame, groups: Mapping[str, str]) -> pl.DataFrame:
-    """The mean of a matrix over pairs of different conditions, by their two groups."""
-    pairs = matrix.filter(col("row") != col("column")).with_columns(
-        col("row", "column").replace_strict(groups, return_dtype=pl.String)
-    )
-    means = pairs.group_by("row", "column", maintain_order=True).agg(
-        col("value").mean(), low=pl.lit(None, pl.Float64), high=pl.lit(None, pl.Float64), n=pl.len()
-    )
-    return means.select(MATRIX)
-
-
-def over_conditions(
-    aligned: Aligned, x: Metric, y: Metric, names: Sequence[str], seed: int = 0
-) -> tuple[float, float, int] | None:
-    """Pearson's r of two metrics over conditions with p and n; None below three of them."""
-    values = []
-    for name in names:
-        pair = [draws(aligned.conditions[name].results, m, "relations", seed)[0] for m in (x, y)]
-        if not np.isnan(pair).any():
-            values.append(pair)
-    both = np.array(values)
-    found = pearson(both[:, 0], both[:, 1]) if len(both) else None
-    return None if found is None else (*found, len(both))

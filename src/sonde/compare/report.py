@@ -12,9 +12,7 @@ from sonde.compare.pairwise import (
     CORRECT,
     Verdict,
     by_group,
-    change,
     changed_facts,
-    differences,
     flipped,
     needed,
     verdict,
@@ -353,10 +351,3 @@ def _method(aligned: Aligned, metric: Metric) -> list[str]:
             f"{manifest.dataset['name']}, {condition.run.path}"
         )
     return [line for line in lines if line]
-
-
-def differences_to_first(aligned: Aligned, metric: Metric, seed: int = 0) -> list[str]:
-    """Each other condition minus the first, in words."""
-    first, *others = aligned.names
-    found = differences(aligned, metric, [(name, first) for name in others], seed)
-    return [f"{d.first} − {d.reference}: {change(d)}" for d in found]

@@ -6,8 +6,8 @@ right.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, cast
@@ -157,10 +157,6 @@ class Answers:
         codes, words = self.codes(name)
         return np.flatnonzero(np.array([word in wanted for word in words], dtype=np.bool_)[codes])
 
-    def names_at(self, row: int, names: Sequence[str]) -> tuple[str, ...]:
-        """Some names of one prompt."""
-        return tuple(self.asked.column(name)[row].as_py() for name in names)
-
     def texts(self) -> list[str]:
         """Every prompt as one text, with a gap for the answer."""
         before, after = (self.asked.column(name).to_pylist() for name in TEXTS)
@@ -190,62 +186,6 @@ class Answers:
             texts = {name: row.pop(name) for name in TEXTS}
             key = Key(**{name: row.pop(name) for name in KEY})
             yield Answered(key=key, answer=answer, own=row, **texts)
-
-
-@dataclass(slots=True, eq=False)
-class Kept:
-    """Answers that are read once and may be looked at again: kept, or read anew if they are many.
-
-    `once` is for the first who looks; after that, calling it gives them from the beginning: all of
-    them, or at least those about some `facts`. Where all are too many, those about the facts that
-    are named here are kept.
-    """
-
-    read: Callable[[], Iterable[Answers]]
-    facts: Set[str] = frozenset()
-    most: int = 2**26
-    _blocks: list[Answers] = field(default_factory=list)
-    _whole: bool = False
-    _some: bool = False
-
-    def once(self, begun: Iterable[Answers] | None = None) -> Iterator[Answers]:
-        """The answers as they are read, or as a reading that has begun gives them; kept up to so
-        many bytes."""
-        size, whole, some = 0, True, bool(self.facts)
-        for block in self.read() if begun is None else begun:
-            if whole or some:
-                self._blocks.append(block if whole else self._about(block))
-                size += _size(self._blocks[-1])
-            if whole and size > self.most:
-                whole, self._blocks = False, [self._about(each) for each in self._blocks if some]
-                size = sum(map(_size, self._blocks))
-            if size > self.most:
-                some, size = False, 0
-                self._blocks.clear()
-            yield block
-        self._whole, self._some = whole, some
-
-    def __call__(self, facts: Set[str] | None = None) -> Iterable[Answers]:
-        """Every block again, or what is about these facts and maybe others."""
-        some = self._some and facts is not None and facts <= self.facts
-        return self._blocks if self._whole or some else self.read()
-
-    def _about(self, block: Answers) -> Answers:
-        return block.rows(block.naming("fact", self.facts))
-
-
-def _size(block: Answers) -> int:
-    """About how many bytes a block has in memory."""
-    if isinstance(block.columns, list):
-        return int(block.asked.nbytes) + 256 * len(block) + sum(map(_characters, block.columns))
-    arrays = (getattr(block.columns, each.name) for each in fields(block.columns))
-    return int(block.asked.nbytes) + sum(getattr(array, "nbytes", 0) for array in arrays)
-
-
-def _characters(answer: Generated | Sampled) -> int:
-    if isinstance(answer, Generated):
-        return len(answer.text) + len(answer.thoughts)
-    return sum(map(len, chain(answer.texts, *answer.thoughts)))
 
 
 Given = Iterable[Answers] | Iterable[Answered]

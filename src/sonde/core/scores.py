@@ -35,11 +35,6 @@ def option_logps(answer: Scored, normalise: Normalise = "none", *, suffix: bool 
     return sums if normalise == "none" else sums / [len(row) for row in rows]
 
 
-def compared_by(normalise: Normalise) -> str:
-    """How options are compared, as the note of a table begins."""
-    return f"By {'mean' if normalise == 'tokens' else 'summed'} log-probability"
-
-
 def shares(logps: Sequence[float] | Floats) -> Floats:
     """Probabilities renormalised over the options, which are the last axis.
 

@@ -88,17 +88,6 @@ def written(estimate: Estimate, form: str = ".3f") -> str:
     return f"{estimate.value:{form}}{ends}".replace("-", "−")
 
 
-def shown_p(p: float | None) -> str:
-    """A p value as it is read.
-
-    >>> shown_p(0.0312), shown_p(0.0002), shown_p(None)
-    ('0.031', '<0.001', '–')
-    """
-    if p is None:
-        return "–"
-    return f"<{SMALL_P}" if p < SMALL_P else f"{p:.3f}"
-
-
 def sided(
     difference: Estimate, above: str, below: str, neither: str, p: float | None = None
 ) -> str:
@@ -144,11 +133,6 @@ def by_test(difference: Estimate, p: float | None = None) -> Estimate:
     return replace(difference, p=p, low=low, high=high)
 
 
-def above_zero(difference: Estimate, p: float | None = None) -> bool:
-    """Whether a difference is told to be above 0."""
-    return told_apart(difference, p) and (difference.value or 0.0) > 0
-
-
 def clearly(
     difference: Estimate, above: str, below: str, neither: str, p: float | None = None
 ) -> str:
@@ -162,18 +146,6 @@ def clearly(
     difference = by_test(difference, p)
     word = sided(difference, above, below, neither)
     return f"{word} ({in_points(difference).replace(' (', ', ').rstrip(')')})"
-
-
-def against_control(what: str, above: Estimate) -> str:
-    """How a number stands to that of the control; nothing where it was not measured.
-
-    >>> against_control("P@1", Estimate(value=0.1, low=0.05, high=0.15, n=9))
-    'P@1 is clearly above the majority control: +10.0 points (+5.0 to +15.0).'
-    """
-    if above.value is None:
-        return ""
-    word = sided(above, "above", "below", "not distinguishable from")
-    return f"{what} is {word} the majority control: {in_points(above)}."
 
 
 def trust(overconf: Estimate) -> str:

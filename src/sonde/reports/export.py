@@ -11,7 +11,7 @@ import polars as pl
 
 from sonde.core.plain import plain
 from sonde.evaluation.layout import Exhibit, Over
-from sonde.reports.cells import CONTROLS, Column, Estimate, cell, columns, legible
+from sonde.reports.cells import Column, Estimate, cell, columns, legible
 from sonde.reports.model import Facts, Report
 from sonde.reports.sentences import text
 from sonde.reports.svg import standalone, svg
@@ -78,12 +78,6 @@ def as_json(report: Report) -> dict[str, Any]:
 
 def _estimate(e: Estimate) -> dict[str, Any]:
     return {name: value for name, value in e._asdict().items() if value is not None}
-
-
-def json_text(value: Any) -> str:
-    """JSON for people and programs; what a terminal would obey is escaped."""
-    written = json.dumps(value, indent=2, ensure_ascii=False, default=str)
-    return CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", written)
 
 
 def _named(report: Report, kinds: Sequence[str] = ()) -> dict[str, Exhibit]:
