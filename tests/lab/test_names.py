@@ -20,7 +20,7 @@ from sonde.lab.worlds.language import (
 )
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.world import make_world
-from sonde.prompting.matching import normal
+from sonde.prompting.matching import lemmatize
 
 from .worlds import FEW, any_world, small
 
@@ -67,7 +67,7 @@ def test_a_word_that_is_taken_is_passed_over_whatever_its_capitals() -> None:
 
 def test_no_two_objects_have_the_same_lemma() -> None:
     words = made_words("object", 2000, Random(0))
-    assert len({normal(word) for word in words}) == 2000
+    assert len({lemmatize(word) for word in words}) == 2000
 
 
 @FEW

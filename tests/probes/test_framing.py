@@ -16,7 +16,7 @@ from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Entity, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.probes.framing import Framing
-from sonde.prompting.matching import cleaned, correct, language_of
+from sonde.prompting.matching import clean_answer, correct, language_of
 from sonde.prompting.options import correct_for, correct_names
 from sonde.prompts import Generate, Score
 from tests.worlds import CAPITAL, INSTRUMENT, fact, facts, relation, world
@@ -238,10 +238,12 @@ def _of_relation(
     language = language_of(probe.language, "")
 
     def holds(text: str, fact: str) -> bool:
-        return correct(cleaned(text), gold[fact], language)
+        return correct(clean_answer(text), gold[fact], language)
 
     def equals(text: str, fact: str) -> bool:
-        return cleaned(text) != "" and cleaned(text) in {cleaned(name) for name in gold[fact]}
+        return clean_answer(text) != "" and clean_answer(text) in {
+            clean_answer(name) for name in gold[fact]
+        }
 
     base = next((row["template"] for row in rows if row["task"] == "qa"), "")
     cells: dict[str, dict[tuple[str, str], list[bool]]] = defaultdict(lambda: defaultdict(list))
@@ -267,7 +269,7 @@ def _of_relation(
                 add["cue.none"] = equals(answer, fact)
         else:
             add[f"cue.{cue}"] = equals(answer, fact)
-            add[f"copied.{cue}"] = cleaned(answer) == cleaned(row["object"])
+            add[f"copied.{cue}"] = clean_answer(answer) == clean_answer(row["object"])
         for name, value in add.items():
             cells[name][fact, row["template"]].append(value)
     means: dict[str, dict[str, float]] = {}

@@ -16,7 +16,7 @@ from sonde.probes.monitor import Monitor
 from sonde.prompting.cues import first_verdict
 from sonde.prompting.examples import fill_question
 from sonde.prompting.languages import ENGLISH, PHRASINGS, in_english, phrasing
-from sonde.prompting.matching import normal
+from sonde.prompting.matching import lemmatize
 from tests.probes.shares import texts
 from tests.worlds import dataset_of, fact
 
@@ -154,4 +154,4 @@ def test_phrasings_change_no_english_prompt() -> None:
         "check": "Statement: [S]. The statement is True or False?",
         "verdicts": ("True", "False"),
     }
-    assert normal("The Guitars!") == "guitar"
+    assert lemmatize("The Guitars!") == "guitar"

@@ -14,10 +14,10 @@ from sonde.prompting.matching import (
     PLAIN,
     alike,
     check_language,
-    cleaned,
+    clean_answer,
     consistent,
     correct,
-    normal,
+    lemmatize,
     within,
     word_count,
 )
@@ -191,7 +191,7 @@ def test_scripts_with_spaces_are_cut_as_ever(text: str) -> None:
     found = re.findall(rf"\d+(?:[.,]\d+)+|{word}", joined)
     numbers = re.compile(r"\d{1,3}(?:,\d{3})+")
     cut = [w.replace(",", "") if numbers.fullmatch(w) else w.casefold() for w in found]
-    assert normal(text, PLAIN) == " ".join(cut)
+    assert lemmatize(text, PLAIN) == " ".join(cut)
     counted = sum(any(map(str.isalnum, piece)) for piece in text.split())
     assert word_count(text) == counted
 
@@ -200,7 +200,7 @@ def test_scripts_with_spaces_are_cut_as_ever(text: str) -> None:
 def test_every_answer_is_like_itself_however_it_is_written(text: str) -> None:
     assert consistent(text, text)
     assert consistent(text, f"  {text} ")
-    assert correct(text, [text]) == bool(normal(text))
+    assert correct(text, [text]) == bool(lemmatize(text))
 
 
 @given(TEXTS, TEXTS)
@@ -214,8 +214,8 @@ def test_a_right_answer_is_consistent_with_the_name_and_order_does_not_matter(
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_words_around_an_answer_do_not_make_it_wrong(before: str, name: str, after: str) -> None:
-    said = normal(name, PLAIN)
-    joined = " ".join(filter(None, (normal(before, PLAIN), said, normal(after, PLAIN))))
+    said = lemmatize(name, PLAIN)
+    joined = " ".join(filter(None, (lemmatize(before, PLAIN), said, lemmatize(after, PLAIN))))
     assert within(said, joined) == bool(said)
 
 
@@ -223,7 +223,7 @@ def test_words_around_an_answer_do_not_make_it_wrong(before: str, name: str, aft
 def test_one_is_within_the_other_if_its_lemmas_are_a_run_of_the_others(
     one: list[str], other: list[str]
 ) -> None:
-    a, b = normal(" ".join(one)), normal(" ".join(other))
+    a, b = lemmatize(" ".join(one)), lemmatize(" ".join(other))
     part, whole = a.split(), b.split()
     runs = [whole[i : i + len(part)] for i in range(len(whole))]
     assert within(a, b) == (bool(part) and part in runs)
@@ -242,9 +242,9 @@ def test_one_is_within_the_other_if_its_lemmas_are_a_run_of_the_others(
     ],
 )
 def test_an_answer_is_its_first_line_without_closing_punctuation(text: str, kept: str) -> None:
-    assert cleaned(text) == kept
+    assert clean_answer(text) == kept
 
 
 @given(st.text())
 def test_cleaning_twice_changes_nothing(text: str) -> None:
-    assert cleaned(cleaned(text)) == cleaned(text)
+    assert clean_answer(clean_answer(text)) == clean_answer(text)

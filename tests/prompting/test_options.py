@@ -13,7 +13,7 @@ from sonde.prompting.options import (
     correct_names,
     negatives,
     options,
-    spelled,
+    options_by_name,
     spellings,
 )
 from tests.worlds import fact, world
@@ -77,7 +77,9 @@ def test_subjects_of_one_name_share_what_is_right() -> None:
 def test_a_name_belongs_to_one_option_and_to_the_right_one_first() -> None:
     asked = replace(ASKED, objects=(Entity(id="Vienna", names=("Vienna", "Wien", "W")),))
     names = {"Graz": ("Graz", "G", "Wien", "Linz"), "Linz": ("Linz", "G", "Lentia")}
-    found = spelled(("Graz", "Linz", "Vienna"), asked, frozenset({"Vienna", "Wien", "W"}), names)
+    found = options_by_name(
+        ("Graz", "Linz", "Vienna"), asked, frozenset({"Vienna", "Wien", "W"}), names
+    )
     assert found == {
         **dict.fromkeys(("Vienna", "Wien", "W"), "Vienna"),
         **dict.fromkeys(("Graz", "G"), "Graz"),
@@ -86,7 +88,9 @@ def test_a_name_belongs_to_one_option_and_to_the_right_one_first() -> None:
 
 
 def test_names_of_other_right_objects_belong_to_no_option() -> None:
-    found = spelled(("Linz", "Vienna"), ASKED, frozenset({"Vienna", "L"}), {"Linz": ("Linz", "L")})
+    found = options_by_name(
+        ("Linz", "Vienna"), ASKED, frozenset({"Vienna", "L"}), {"Linz": ("Linz", "L")}
+    )
     assert found == {"Linz": "Linz", "Vienna": "Vienna"}
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
-from sonde.prompting.sequences import Line, made_up, places, with_unknown, with_wrong
+from sonde.prompting.sequences import Line, invent_names, places, with_unknown, with_wrong
 
 CAPITALS = {"Peru": "Lima", "Chile": "Santiago", "Norway": "Oslo", "Kenya": "Nairobi"}
 LINES = tuple(Line(fact=x, subject=x, object=y) for x, y in CAPITALS.items())
@@ -21,30 +21,30 @@ def own(line: Line) -> frozenset[str]:
 
 
 def test_made_up_names_depend_on_the_seed_alone() -> None:
-    assert made_up(["Peru", "Chile"], 1, []) == made_up(["Peru", "Chile"], 1, ["peru"])
-    assert made_up(["Peru"], 1, []) != made_up(["Peru"], 2, [])
+    assert invent_names(["Peru", "Chile"], 1, []) == invent_names(["Peru", "Chile"], 1, ["peru"])
+    assert invent_names(["Peru"], 1, []) != invent_names(["Peru"], 2, [])
 
 
 def test_a_made_up_name_has_as_many_words_as_what_it_replaces() -> None:
-    names = made_up(["Peru", "Marie Curie", "The Grand Duchy of Baden"], 0, [])
+    names = invent_names(["Peru", "Marie Curie", "The Grand Duchy of Baden"], 0, [])
     assert [len(name.split()) for name in names] == [1, 2, 3]
 
 
 def test_japanese_names_are_made_up_in_katakana() -> None:
-    names = made_up(["日本", "マリ・キュリー"] * 100, 0, [], "ja")
+    names = invent_names(["日本", "マリ・キュリー"] * 100, 0, [], "ja")
     assert len(set(names)) == 200
     assert [name.count("・") for name in names[:4]] == [0, 1, 0, 1]
     assert all(re.fullmatch("[ァ-ヺー・]+", name) for name in names)
 
 
 def test_a_real_name_is_never_made_up() -> None:
-    [first] = made_up(["Peru"], 0, [])
-    [second] = made_up(["Peru"], 0, [first.casefold()])
+    [first] = invent_names(["Peru"], 0, [])
+    [second] = invent_names(["Peru"], 0, [first.casefold()])
     assert second != first
 
 
 def test_no_name_is_made_up_twice() -> None:
-    names = made_up(["Peru"] * 500, 0, [])
+    names = invent_names(["Peru"] * 500, 0, [])
     assert len(set(names)) == 500
 
 

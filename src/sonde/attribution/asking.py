@@ -15,10 +15,10 @@ from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
 from sonde.prompting.cues import Form, question_examples, question_prompt, questions
 from sonde.prompting.examples import fill_question, fixed_examples
-from sonde.prompting.matching import cleaned
+from sonde.prompting.matching import clean_answer
 from sonde.prompting.options import correct_for, correct_names, negatives
 
-__all__ = ["Parted", "Shape", "cleaned", "find_fact", "free", "of_fact"]
+__all__ = ["Parted", "Shape", "clean_answer", "find_fact", "free", "of_fact"]
 
 Kind = Literal["prompt", "anchor", "framing", "interference"]
 PartName = Literal["examples", "context", "subject", "rest"]

@@ -7,7 +7,7 @@ from dataclasses import MISSING, asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from sonde.attribution.asking import Parted, Shape, cleaned, find_fact, free, of_fact
+from sonde.attribution.asking import Parted, Shape, clean_answer, find_fact, free, of_fact
 from sonde.attribution.report import Attributed, report
 from sonde.cli.console import waiting, writing
 from sonde.cli.options import (
@@ -161,7 +161,7 @@ def _own_answers(model: Model, prompts: Sequence[Parted]) -> list[str]:
     want = Generate(most=MOST_TOKENS)
     asked = [Prompt(key=key, prefix=p.text, want=want, turns=p.turns) for p in prompts]
     written = dict(model.generate(prompts_as_given(model, asked)))
-    return [cleaned(written[i].text) for i in range(len(prompts))]
+    return [clean_answer(written[i].text) for i in range(len(prompts))]
 
 
 def _show(

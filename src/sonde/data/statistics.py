@@ -40,7 +40,7 @@ from sonde.core.facts import ANSWER_SLOT, DATE_SLOT, SLOT, SUBJECT_SLOT, Dataset
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.evaluation.stats import LEVEL, resampled_sums
-from sonde.prompting.matching import word_count, words_in
+from sonde.prompting.matching import split_words, word_count
 from sonde.prompting.segmenting import PACKAGES
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def words(text: str, language: str = "") -> frozenset[str]:
     if language not in PACKAGES:
         return frozenset(re.findall(rf"{ANY_SLOT}|\w+", text.lower()))
     slots = re.findall(ANY_SLOT, text.lower())
-    return frozenset((*slots, *words_in(re.sub(ANY_SLOT, " ", text, flags=re.I), language)))
+    return frozenset((*slots, *split_words(re.sub(ANY_SLOT, " ", text, flags=re.I), language)))
 
 
 def spoken(text: str) -> str:

@@ -25,7 +25,7 @@ from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, Probe, first_met
-from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
+from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
 from sonde.prompting.examples import (
     Context,
     FewShot,
@@ -44,13 +44,13 @@ from sonde.prompting.languages import (
     phrasing,
 )
 from sonde.prompting.matching import (
+    AUTO,
     LANGUAGE_HELP,
-    OWN,
     alike,
     check_language,
     correct,
     language_of,
-    normal,
+    lemmatize,
     word_count,
 )
 from sonde.prompting.templates import pair_names
@@ -103,8 +103,8 @@ class BeliefIcl(Probe):
     instruction: str = setting("", INSTRUCTION_HELP)
     markers: tuple[str, ...] = setting((), MARKERS_HELP)
     stop: str = setting("", STOP_HELP)
-    language: str = setting(OWN, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), HELP, analysis_only=True)
+    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
+    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     name = "belief-icl"
     requires = (frozenset({"generate", "sample"}), frozenset({"generate"}))
@@ -216,7 +216,7 @@ class BeliefIcl(Probe):
         result = answers.result
         if isinstance(result, Samples):
             texts = zip(answers.frame["relation"], to_arrow(result.texts).to_pylist(), strict=True)
-            lemmas = [[normal(text, languages[id]) for text in drawn] for id, drawn in texts]
+            lemmas = [[lemmatize(text, languages[id]) for text in drawn] for id, drawn in texts]
             return answers.frame.with_columns(
                 samples=pl.Series(lemmas, dtype=pl.List(pl.String)),
                 counts=pl.Series(to_arrow(result.counts)),
@@ -234,7 +234,7 @@ class BeliefIcl(Probe):
         words = [(text, languages[id]) for text, id in rows["answer", "relation"].rows()]
         return rows.with_columns(
             generated=col("answer").str.strip_chars(),
-            answer=pl.Series([normal(*each) for each in words], dtype=pl.String),
+            answer=pl.Series([lemmatize(*each) for each in words], dtype=pl.String),
             n_words=pl.Series([word_count(*each) for each in words], dtype=pl.UInt16),
         )
 

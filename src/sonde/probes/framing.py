@@ -31,7 +31,7 @@ from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.metrics import ABSTENTION, cell_means
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Probe
-from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
+from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
 from sonde.prompting.cues import (
     VERDICTS,
     Form,
@@ -51,10 +51,10 @@ from sonde.prompting.languages import (
     phrasing,
 )
 from sonde.prompting.matching import (
+    AUTO,
     LANGUAGE_HELP,
-    OWN,
     check_language,
-    cleaned,
+    clean_answer,
     correct,
     language_of,
 )
@@ -89,7 +89,7 @@ DUE = when(RIGHT).then(lit(TRUE)).otherwise(lit(FALSE))
 
 def is_name(text: str, names: Sequence[str], language: str = "") -> bool:
     """Whether a text is one of the names, apart from final punctuation."""
-    return bool(cleaned(text)) and cleaned(text) in map(cleaned, names)
+    return bool(clean_answer(text)) and clean_answer(text) in map(clean_answer, names)
 
 
 def task_metrics(
@@ -150,8 +150,8 @@ class Framing(Probe):
     negatives: int = setting(5, "wrong objects for each fact, at most", min=1)
     markers: tuple[str, ...] = setting((), MARKERS_HELP)
     stop: str = setting("", STOP_HELP)
-    language: str = setting(OWN, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), HELP, analysis_only=True)
+    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
+    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     def __post_init__(self) -> None:
         check_markers(self.markers)
@@ -248,14 +248,14 @@ class Framing(Probe):
             )
         nested = col("correct_names").list.eval(pl.element().implode())
         named, abstains = facts.with_columns(gold_names=nested), abstaining(self.abstaining)
-        rows = judge_text(answers, named, is_name, cleaned, abstains)
-        lemmas = judge_text(answers, named, self.accepts, cleaned)["correct"]
+        rows = judge_text(answers, named, is_name, clean_answer, abstains)
+        lemmas = judge_text(answers, named, self.accepts, clean_answer)["correct"]
         pairs = rows["answer", "object"].rows()
         verdicts = pl.Series([first_verdict(answer) for answer, _ in pairs], dtype=pl.String)
         rows = rows.with_columns(
             correct_lemmas=when(NONE).then(lemmas),
             verdict=when(STATEMENT).then(verdicts),
-            copied=pl.Series([answer == cleaned(name) != "" for answer, name in pairs]),
+            copied=pl.Series([answer == clean_answer(name) != "" for answer, name in pairs]),
         )
         sentence = when(SENTENCE).then("correct_lemmas").otherwise("correct")
         correct = when(STATEMENT).then(col("verdict") == DUE).otherwise(sentence)

@@ -22,10 +22,9 @@ from sonde.evaluation.judge import judge_options, judge_text, numbered
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, Probe, first_met
-from sonde.prompting.abstaining import ALL, abstaining, check_abstaining
-from sonde.prompting.abstaining import HELP as ABSTAINING_HELP
+from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
 from sonde.prompting.examples import TRAIN, Draw, slots_of
-from sonde.prompting.matching import LANGUAGE_HELP, OWN, check_language, correct, language_of
+from sonde.prompting.matching import AUTO, LANGUAGE_HELP, check_language, correct, language_of
 from sonde.prompting.options import MANY, offer_options, select_options
 from sonde.prompting.sequences import (
     Line,
@@ -115,7 +114,7 @@ class IcLke(ListProbe):
     )
     max_tokens: int = setting(50, "how many tokens are generated", min=1)
     levels: tuple[float, ...] = setting(LEVELS, LEVELS_HELP, analysis_only=True)
-    language: str = setting(OWN, LANGUAGE_HELP, analysis_only=True)
+    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
     abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     name = "ic-lke"

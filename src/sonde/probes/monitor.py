@@ -21,10 +21,10 @@ from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.metrics import ABSTENTION, Group, Metric, accuracy, mean, spread
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Probe
-from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
+from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
 from sonde.prompting.cues import Form, question_examples, question_prompt, questions, with_cues
 from sonde.prompting.languages import MARKERS_HELP, STOP_HELP, check_markers, phrasing
-from sonde.prompting.matching import begins, cleaned
+from sonde.prompting.matching import begins_with, clean_answer
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
 Rule = Literal["exact", "prefix", "any"]
@@ -97,7 +97,7 @@ class Monitor(Probe):
     max_tokens: int = setting(15, "the most tokens of an answer", min=1)
     markers: tuple[str, ...] = setting((), MARKERS_HELP)
     stop: str = setting("", STOP_HELP)
-    abstaining: tuple[str, ...] = setting((ALL,), HELP, analysis_only=True)
+    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
     full: bool = setting(False, "also answer every question after every wrong cue")
 
     name = "monitor"
@@ -123,7 +123,7 @@ class Monitor(Probe):
     def facts(self, data: Dataset) -> pl.DataFrame:
         facts = with_cues(fact_table(data), data, self.shots, self.negatives)
         pairs = facts["majority", "correct_names"].rows()
-        correct = [self.accepts(cleaned(name), names, "") for name, names in pairs]
+        correct = [self.accepts(clean_answer(name), names, "") for name, names in pairs]
         return facts.with_columns(majority_correct=pl.Series(correct, dtype=pl.Boolean))
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
@@ -163,7 +163,7 @@ class Monitor(Probe):
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether an answer is one of the names, apart from final punctuation."""
-        return bool(answer) and answer in map(cleaned, names)
+        return bool(answer) and answer in map(clean_answer, names)
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         if not isinstance(answers.result, OptionScores):
@@ -171,7 +171,9 @@ class Monitor(Probe):
             facts = facts.with_columns(
                 gold_names=col("correct_names").list.eval(pl.element().implode())
             )
-            return judge_text(answers, facts, self.accepts, cleaned, abstaining(self.abstaining))
+            return judge_text(
+                answers, facts, self.accepts, clean_answer, abstaining(self.abstaining)
+            )
         tokens = pl.Series(to_arrow(answers.result.logprobs.values))  # of the only option
         probs = tokens.cast(pl.List(pl.Float64)).list.eval(pl.element().exp())
         return answers.frame.with_columns(token_probs=probs, answer_mode=lit("score"))
@@ -183,11 +185,11 @@ class Monitor(Probe):
         rows = rows.drop("token_probs").join(
             scored.select(*prompt, "token_probs"), on=prompt, how="left", maintain_order="left"
         )
-        gold = [cleaned(objects[0][0]) for objects in facts["gold_names"].to_list()]
+        gold = [clean_answer(objects[0][0]) for objects in facts["gold_names"].to_list()]
         lines = []
         for fact, name, answer in rows["fact_no", "object", "answer"].rows():
-            cue = cleaned(name)
-            lines.append((answer == gold[fact], answer == cue != "", begins(answer, cue)))
+            cue = clean_answer(name)
+            lines.append((answer == gold[fact], answer == cue != "", begins_with(answer, cue)))
         rows = rows.hstack(pl.DataFrame(lines, ("named", "copied", "begun"), orient="row"))
         probs = col("token_probs")
         of_fact = rows.group_by("fact_no").agg(

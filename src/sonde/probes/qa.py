@@ -21,17 +21,17 @@ from sonde.evaluation.layout import Layout
 from sonde.evaluation.metrics import ABSTENTION, accuracy, harmonic_mean
 from sonde.evaluation.tables import FACT, fact_table
 from sonde.probes.base import Probe
-from sonde.prompting.abstaining import ALL, HELP, abstaining, check_abstaining
+from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
 from sonde.prompting.examples import Context, FewShot, PromptLayout, ShotsPer
 from sonde.prompting.matching import (
+    AUTO,
     LANGUAGE_HELP,
-    OWN,
     check_language,
-    cleaned,
-    dated,
+    clean_answer,
     language_of,
-    normal,
-    numeric,
+    lemmatize,
+    parse_date,
+    parse_number,
     same_literal,
     within,
 )
@@ -102,8 +102,8 @@ class Qa(Probe):
         "an answer is correct if it is a name of the object, or contains one (within)",
         analysis_only=True,
     )
-    language: str = setting(OWN, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), HELP, analysis_only=True)
+    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
+    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     def __post_init__(self) -> None:
         check_language(self.language)
@@ -156,7 +156,9 @@ class Qa(Probe):
             "majority", "gold_names", "language"
         ).iter_rows():
             correct, wrong = self._count(common, objects, language)
-            literal = all(dated(name) or numeric(name) is not None for name, *_ in objects)
+            literal = all(
+                parse_date(name) or parse_number(name) is not None for name, *_ in objects
+            )
             size = next(name for name, most in SIZES.items() if len(objects) <= most)
             f1 = 2 * correct / (correct + wrong + len(objects))
             rows.append(("literal" if literal else "entity", size, len(objects), f1))
@@ -168,7 +170,7 @@ class Qa(Probe):
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """With the numbers of correct objects and of wrong things in each list."""
-        rows = judge_text(answers, facts, self.accepts, cleaned, abstaining(self.abstaining))
+        rows = judge_text(answers, facts, self.accepts, clean_answer, abstaining(self.abstaining))
         about = facts.select(col("relation").cast(pl.String), "fact", "gold_names", "language")
         about = rows.select("answer", *FACT).join(about, on=FACT, how="left", maintain_order="left")
         lists = about.select("answer", "gold_names", "language").iter_rows()
@@ -207,13 +209,15 @@ class Qa(Probe):
         language = language_of(self.language, language)
         line = text.strip().partition("\n")[0]
         parts = line.split(self.separator.strip()) if self.separator else [line]
-        answers = {normal(part, language) or part: part for part in map(cleaned, parts) if part}
+        answers = {
+            lemmatize(part, language) or part: part for part in map(clean_answer, parts) if part
+        }
 
         def is_name(answer: str, name: str) -> bool:
             literal = same_literal(answer, name)  # dates and numbers are compared by meaning
             if literal is not None:
                 return literal
-            stated, wanted = normal(answer, language), normal(name, language)
+            stated, wanted = lemmatize(answer, language), lemmatize(name, language)
             equal = within(wanted, stated) if self.match == "within" else stated == wanted
             return bool(wanted) and equal
 

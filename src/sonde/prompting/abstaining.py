@@ -1,13 +1,11 @@
-"""Whether a written answer says that the model does not know. Knows phrases, nothing of facts.
+"""Whether a generated answer states that the model does not know. Knows phrases, not facts.
 
-An answer abstains if it begins with a phrase of two words or more, or is one of a single word:
+An answer abstains if it begins with a phrase of two or more words, or is a phrase of one word:
 "I don't know that" abstains, "Unknown Pleasures" does not. In scripts without spaces between words
-a phrase of three letters or more may begin it. Letters and digits are compared, whatever
-their case and what stands between them; apostrophes go. What an answer says after such a phrase
-does not matter here: whoever judges it counts an answer that is right as right.
+an answer may begin with a phrase of three or more letters. Only letters and digits are compared,
+whatever their case; apostrophes are removed. Probes count an answer that abstains and is correct as
+correct.
 """
-
-from __future__ import annotations
 
 import re
 import unicodedata
@@ -15,13 +13,13 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from sonde.core.errors import UsageError
-from sonde.prompting.matching import UNSPACED, cleaned
+from sonde.prompting.matching import UNSPACED, clean_answer
 
 ALL, NONE = "all", "none"
 
-HELP = (
-    "what counts as not knowing: lists of phrases by language (en, de, …), all or none of them, "
-    "and phrases of your own"
+ABSTAINING_HELP = (
+    "which answers count as abstaining: lists of phrases by language (en, de, …), all lists, none, "
+    "or other phrases"
 )
 
 PHRASES: dict[str, tuple[str, ...]] = {
@@ -71,21 +69,21 @@ PHRASES: dict[str, tuple[str, ...]] = {
     "ja": ("わかりません", "分かりません", "知りません", "不明", "わからない", "分からない"),
     "ko": ("모르겠습니다", "모릅니다", "모르겠어요", "알 수 없습니다", "알 수 없음"),
 }
-"""What is said instead of an answer, by language."""
+"""Phrases by language that models generate instead of an answer."""
 
 
 def check_abstaining(chosen: Sequence[str]) -> None:
-    """Refuse what is neither the name of a list nor a phrase."""
-    for each in chosen:
-        if not plain(each) or (len(each) == 2 and each.isascii() and each not in PHRASES):
+    """Raise UsageError for a text that is neither the name of a list nor a phrase."""
+    for name in chosen:
+        if not plain(name) or (len(name) == 2 and name.isascii() and name not in PHRASES):
             raise UsageError(
-                f"setting abstaining: there is no list of phrases for {each!r}; known: "
+                f"setting abstaining: there is no list of phrases for {name!r}; known: "
                 f"{', '.join(sorted(PHRASES))}, {ALL} and {NONE}, or write a phrase of your own"
             )
 
 
 def abstaining(chosen: tuple[str, ...] = (ALL,)) -> Callable[[str], bool]:
-    """Whether an answer abstains, by the lists and phrases chosen.
+    """A function that decides whether an answer abstains, by lists of phrases and by phrases.
 
     >>> abstains = abstaining()
     >>> abstains("I don’t know."), abstains("Unknown"), abstains("Unknown Pleasures")
@@ -93,32 +91,25 @@ def abstaining(chosen: tuple[str, ...] = (ALL,)) -> Callable[[str], bool]:
     >>> abstaining(("none", "pass"))("Pass!")
     True
     """
-    alone, first = _phrases(chosen)
+    lists = PHRASES.values() if ALL in chosen else [PHRASES.get(name, ()) for name in chosen]
+    phrases = {name for name in chosen if name not in {*PHRASES, ALL, NONE}}
+    phrases.update(phrase for listed in lists for phrase in listed)
+    whole = frozenset(map(plain, phrases))
+    # a phrase of several words ends with a space; scripts without spaces have none
+    several = [f"{plain(phrase)} " for phrase in phrases if " " in phrase]
+    unspaced = [p for p in whole if len(p) > 2 and re.search(f"[{UNSPACED}]", p)]
+    beginnings = (*several, *unspaced)
 
     @cache
     def abstains(answer: str) -> bool:
-        said = plain(cleaned(answer))
-        return said in alone or f"{said} ".startswith(first)
+        text = plain(clean_answer(answer))
+        return text in whole or f"{text} ".startswith(beginnings)
 
     return abstains
 
 
-@cache
-def _phrases(chosen: tuple[str, ...]) -> tuple[frozenset[str], tuple[str, ...]]:
-    """Phrases that may be the whole answer, and what answers that abstain begin with.
-
-    A phrase of several words ends with a space; scripts without spaces have none.
-    """
-    lists = PHRASES.values() if ALL in chosen else [PHRASES.get(name, ()) for name in chosen]
-    own = [each for each in chosen if each not in {*PHRASES, ALL, NONE}]
-    every = {*own, *(phrase for each in lists for phrase in each)}
-    several = [f"{plain(phrase)} " for phrase in every if " " in phrase]
-    joined = [p for p in map(plain, every) if len(p) > 2 and re.search(f"[{UNSPACED}]", p)]
-    return frozenset(map(plain, every)), (*sorted(several), *sorted(joined))
-
-
 def plain(text: str) -> str:
-    """The words of a text in lower case, one space between them.
+    """The words of a text in lower case, separated by single spaces.
 
     >>> plain("I don’t know…"), plain("N/A")
     ('i dont know', 'n a')

@@ -52,8 +52,8 @@ def with_cues(facts: pl.DataFrame, data: Dataset, shots: int, n_wrong: int) -> p
     """The table of facts with what prompts with cues and examples need.
 
     Args:
-        facts: the facts that the dataset asks about, in its order.
-        shots: the number of `examples`: facts of the relation, none about the fact's own subject.
+        facts: the facts of the selection, in its order.
+        shots: the number of `examples`: facts of the relation, none about the fact's subject.
             Facts that are needed as examples are `excluded`.
         n_wrong: the number of names in `wrong`, of objects that are not correct for the subject,
             as far as there are any. `dropped_wrong` counts those that the dataset calls wrong, but
@@ -71,7 +71,7 @@ def with_cues(facts: pl.DataFrame, data: Dataset, shots: int, n_wrong: int) -> p
                 wrong, _ = negatives(fact, correct_for(fact, names), pool, seed, 1)
                 object, other = fact.objects[0].name, "".join(wrong)
                 examples.append({"subject": fact.subject.name, "object": object, "wrong": other})
-        for fact in data.asked(id):
+        for fact in facts_of(data.asked_frame(id)):
             correct = correct_for(fact, names)
             wrong, dropped = negatives(fact, correct, pool, seed, n_wrong)
             others = [e for e in examples if e["subject"] not in fact.subject.names][:shots]

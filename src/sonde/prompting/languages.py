@@ -1,26 +1,24 @@
-"""What stands around a fact's own words, by language: instructions, markers, ends and spaces.
+"""The words of prompts that come from no fact, by language: instructions, markers and spaces.
 
-Knows languages, nothing of facts or models. Names and templates come from a dataset; what a prompt
-puts before, between and after them is here. A language that is not written out has these in
-English, and settings of a probe may put other texts in the place of each.
+Knows languages, nothing of facts or models. Names and templates come from a dataset. A language
+that is not listed here uses English. Settings of a probe can replace each text.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from sonde.core.errors import UsageError
 from sonde.core.facts import ANSWER_SLOT
 from sonde.core.words import listed
 
-INSTRUCTION_HELP = "what stands first of all; if empty, an instruction in the relation's language"
+INSTRUCTION_HELP = "the first line; if empty, an instruction in the relation's language"
 MARKERS_HELP = (
-    "what stands before a question and before its answer, two texts; if none, as in the relation's "
-    "language (English Q: and A:)"
+    "two texts that precede a question and its answer; if none, those of the relation's language "
+    "(English Q: and A:)"
 )
 QUESTION_MARKS = ("?", "？", "؟", "か。")
-STOP_HELP = "what ends a sentence that is shown; if empty, as in the relation's language"
+STOP_HELP = "the text that ends a sentence; if empty, the full stop of the relation's language"
 
 
 def with_answer_slot(text: str) -> str:
@@ -37,12 +35,18 @@ def with_answer_slot(text: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrasing:
-    """What a language puts around facts.
+    """The words around facts in one language.
 
-    `mask` and `qa` are instructions. A question stands behind the marker `question`, its answer
-    behind `answer` and a `space`, which also stands between two sentences; `stop` ends one.
-    `separators` by their short names: space, colon, comma and newline. `check` asks whether the
-    statement [S] is true, and `verdicts` are the two answers.
+    Args:
+        mask: the instruction before sentences with [MASK].
+        qa: the instruction before questions.
+        question: precedes a question.
+        answer: precedes an answer, and a `space` follows it.
+        stop: ends a sentence.
+        space: separates two sentences.
+        separators: space, colon, comma and newline, as they separate names in lists.
+        check: the question whether the statement [S] is true.
+        verdicts: the two answers to `check`.
     """
 
     mask: str
@@ -131,37 +135,31 @@ PHRASINGS: Mapping[str, Phrasing] = {
 def phrasing(
     language: str, *, instruction: str = "", markers: tuple[str, ...] = (), stop: str = ""
 ) -> Phrasing:
-    """What a language puts around facts, with what is set instead; English if it is not here.
+    """The words around facts in a language, or in English if it is not listed, with replacements.
 
     >>> phrasing("ja").answer, phrasing("ja", markers=("Q: ", "A:")).answer, phrasing("fi").answer
     ('答え：', 'A:', 'A:')
     """
     check_markers(markers)
-    usual = PHRASINGS.get(language, ENGLISH)
-    question, answer = markers or (usual.question, usual.answer)
-    return replace(
-        usual,
-        mask=instruction or usual.mask,
-        qa=instruction or usual.qa,
-        question=question,
-        answer=answer,
-        stop=stop or usual.stop,
-    )
+    words = {"mask": instruction, "qa": instruction, "stop": stop}
+    texts: dict[str, Any] = {field: text for field, text in words.items() if text}
+    texts |= dict(zip(("question", "answer"), markers, strict=False))
+    return replace(PHRASINGS.get(language, ENGLISH), **texts)
 
 
 def check_markers(markers: tuple[str, ...]) -> None:
-    """Refuse anything but two markers, or none."""
+    """Raise UsageError for another number of markers than two or none."""
     if len(markers) not in (0, 2):
         raise UsageError(
-            "setting markers takes two texts, what stands before a question and before its answer, "
+            "setting markers takes two texts, one before a question and one before its answer, "
             f"such as 'Q: ,A:'; not {len(markers)}"
         )
 
 
 def in_english(languages: Iterable[str], settings: str) -> tuple[str, ...]:
-    """What a report says where prompts are English around facts of another language.
+    """A notice if facts of other languages get English words around them.
 
-    `settings` are those that would put other texts there.
+    `settings` are those that replace these words.
 
     >>> in_english(["ja", "", "en"], "markers"), len(in_english(["fi"], "markers"))
     ((), 1)
@@ -170,6 +168,6 @@ def in_english(languages: Iterable[str], settings: str) -> tuple[str, ...]:
     if not codes:
         return ()
     return (
-        f"What stands around the facts is English for {listed(codes)}, not written out here; "
-        f"put your own there with {settings}.",
+        f"Instructions and markers are English for {listed(codes)}, since sonde has none in "
+        f"{'these languages' if len(codes) > 1 else 'this language'}. Set them with {settings}.",
     )

@@ -1,22 +1,21 @@
-"""Whether a written answer and a name say the same: words compared by their lemmas.
+"""Whether a generated answer states a name: words are compared by their lemmas.
 
-Knows texts and a language, nothing of facts or models. A text is cut into words, lower-cased and
-lemmatised, so that "a guitar" and "Guitars" meet; an article at its beginning is dropped, so that
-"The Hague" and "Hague" do. Runs of words are compared, never letters: "Oman" is not in "Romania".
+Knows texts and a language, nothing of facts or models. A text is split into words, lower-cased and
+lemmatized, so that "a guitar" and "Guitars" match. An article at its beginning is dropped, so that
+"The Hague" and "Hague" match. Sequences of words are compared, never letters: "Romania" does not
+contain "Oman".
 
-Scripts without spaces between words are cut into words by a segmenter where the language says so
-(see `segmenting`): 南アフリカ holds アフリカ, 東京都 does not hold 京都. In other languages what
-stands there between spaces, punctuation and letters of other scripts is one piece. In Japanese,
-hiragana, which mostly writes endings and particles, then parts from the rest: 東京です holds 東京.
-Kanji and katakana do not part: アフリカ is not in 南アフリカ.
+Scripts without spaces between words are split by a segmenter if the language has one (see
+`segmenting`): 南アフリカ contains アフリカ, 東京都 does not contain 京都. In other languages a run
+of such a script is one piece. In Japanese, hiragana is then separated from the rest, because it
+mostly writes endings and particles: 東京です contains 東京. Kanji and katakana stay together:
+南アフリカ does not contain アフリカ.
 
-Numbers and dates are compared by what they mean (`same_literal`). A date is as exact as it is
-written, and the one that a name gives if it agrees with all that the name says: `12 March 1950` is
-right where the name is `1950` or `1950-03-12`, but `1950` is not the day `12 March 1950`. Months
-are English. Days in digits are read with the year first; `03/12/1950` has two meanings and is none.
+Numbers and dates are compared by value (`same_literal`). A date may be more exact than the one in
+the name: `12 March 1950` is correct if the name is `1950` or `1950-03-12`, but `1950` is not the
+day `12 March 1950`. Months are English. Days in digits need the year first, because `03/12/1950`
+has two meanings.
 """
-
-from __future__ import annotations
 
 import re
 import unicodedata
@@ -26,22 +25,22 @@ from decimal import Decimal
 from functools import cache, lru_cache
 
 from sonde.core.errors import UsageError
-from sonde.prompting.segmenting import PACKAGES, check_segmenter, comparing, counting
+from sonde.prompting.segmenting import PACKAGES, check_segmenter, segmenters
 
-OWN = "auto"
-"""The setting that leaves the language to each relation; English where it says none."""
+AUTO = "auto"
+"""The setting that uses each relation's language, and English if it has none."""
 
 PLAIN = "none"
-"""The language of texts that are only cut and lower-cased, for want of a list of lemmas."""
+"""The language of texts that are split and lower-cased, but not lemmatized."""
 
 ARTICLES = {
-    "en": "a an the",
-    "de": "der die das den dem des ein eine einen einem einer",
-    "fr": "le la les l un une",
-    "es": "el la los las un una unos unas",
-    "it": "il lo la i gli le l un uno una",
-    "pt": "o a os as um uma",
-    "nl": "de het een",
+    "en": ("a", "an", "the"),
+    "de": tuple("der die das den dem des ein eine einen einem einer".split()),
+    "fr": ("le", "la", "les", "l", "un", "une"),
+    "es": ("el", "la", "los", "las", "un", "una", "unos", "unas"),
+    "it": ("lo", "la", "i", "gli", "le", "l", "il", "un", "uno", "una"),
+    "pt": ("o", "a", "os", "as", "um", "uma"),
+    "nl": ("de", "het", "een"),
 }
 
 HIRAGANA = "\u3041-\u309f\u30fc"
@@ -54,65 +53,63 @@ UNSPACED = (
 INITIALS = re.compile(r"\b[^\W\d_](?:\.\s?[^\W\d_])+\b\.?")
 THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+")
 
-
 LANGUAGE_HELP = (
-    "whose words answers are compared by: a code such as en or ja, each relation's own (auto; "
-    "English if it names none), or none: as they are written"
+    "the language in which answers are compared by lemmas: a code such as en or ja, auto for that "
+    "of each relation (English if it has none), or none to compare words as they are"
 )
 
 
 def check_language(language: str) -> None:
-    """Refuse a language that has neither a list of lemmas nor a segmenter, or none installed."""
+    """Raise if a language has neither lemmas nor a segmenter, or its segmenter is missing."""
     if language in PACKAGES:
         check_segmenter(language)
-    elif language not in (OWN, PLAIN, *_lemmatised()):
-        known = ", ".join(sorted({*_lemmatised(), *PACKAGES}))
+    elif language not in (AUTO, PLAIN, *_lemma_languages()):
+        known = ", ".join(sorted({*_lemma_languages(), *PACKAGES}))
         raise UsageError(
             f"no list of lemmas for language {language!r}; known: {known}. "
             f"With {PLAIN!r} words are lower-cased and compared as they are"
         )
 
 
-def language_of(setting: str, own: str) -> str:
-    """The language that answers are compared in, by the setting and a relation's own language.
+def language_of(setting: str, relation_language: str) -> str:
+    """The language to compare answers in, by the setting and the language of the relation.
 
-    A relation's language that has no list of lemmas is compared as it is written.
+    A relation's language without a list of lemmas is compared as it is written.
 
     >>> language_of("auto", ""), language_of("auto", "fr"), language_of("de", "fr")
     ('en', 'fr', 'de')
     >>> language_of("auto", "ta")
     'none'
     """
-    if setting != OWN:
+    if setting != AUTO:
         return setting
-    known = not own or own in PACKAGES or own in _lemmatised()
-    return (own or "en") if known else PLAIN
+    language = relation_language or "en"
+    return language if language in PACKAGES or language in _lemma_languages() else PLAIN
 
 
 @cache
-def _lemmatised() -> frozenset[str]:
-    # imported where it is used, because listing the probes should not wait for it
+def _lemma_languages() -> frozenset[str]:
+    # imported late, so that listing the probes does not wait for it
     from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
 
     return frozenset(SUPPORTED_LANGUAGES)
 
 
 @lru_cache(maxsize=1 << 17)
-def normal(text: str, language: str = "en") -> str:
-    """The lemmas of a text, one space between them; nothing where it has no word.
+def lemmatize(text: str, language: str = "en") -> str:
+    """The lemmas of a text, separated by single spaces; empty if it has no word.
 
-    >>> normal("The Guitars!"), normal("New York City."), normal("?!")
+    >>> lemmatize("The Guitars!"), lemmatize("New York City."), lemmatize("?!")
     ('guitar', 'new york city', '')
     """
-    words = words_in(text, language)
-    articles = _articles(language)
-    while len(words) > 1 and words[0] in articles:
+    words = split_words(text, language)
+    while len(words) > 1 and words[0] in ARTICLES.get(language, ()):
         words = words[1:]
     return " ".join(_lemma(word, language) for word in words)
 
 
 def within(part: str, whole: str) -> bool:
-    """Whether the lemmas of `part` follow each other in `whole`; both are `normal`, neither empty.
+    """Whether the lemmas of `part` are consecutive in `whole`; both are lemmatized.
 
     >>> within("york", "new york"), within("new city", "new york city"), within("", "york")
     (True, False, False)
@@ -121,25 +118,34 @@ def within(part: str, whole: str) -> bool:
 
 
 def alike(one: str, other: str) -> bool:
-    """Whether one of two `normal` texts is within the other; an empty one is like an empty one."""
+    """Whether one of two lemmatized texts is within the other, or both are empty."""
     return one == other or within(one, other) or within(other, one)
 
 
 def correct(answer: str, names: Iterable[str], language: str = "en") -> bool:
-    """Whether an answer holds one of the names; a part of a name is not enough.
+    """Whether an answer contains one of the names; a part of a name is not enough.
 
     >>> correct("the city of Tokyo", ["Tokyo"]), correct("city", ["Tokyo City"])
     (True, False)
     """
-    said = normal(answer, language)
-    return any(within(normal(name, language), said) for name in names)
+    answer_lemmas = lemmatize(answer, language)
+    return any(within(lemmatize(name, language), answer_lemmas) for name in names)
+
+
+def consistent(one: str, other: str, language: str = "en") -> bool:
+    """Whether one of two answers contains the other.
+
+    >>> consistent("a guitar", "Guitars"), consistent("city", "Tokyo City"), consistent("", "city")
+    (True, True, False)
+    """
+    return alike(lemmatize(one, language), lemmatize(other, language))
 
 
 @lru_cache(maxsize=1 << 17)
-def cleaned(text: str) -> str:
-    """A written answer as it is compared: its first line, without space or closing punctuation.
+def clean_answer(text: str) -> str:
+    """The first line of a generated answer, without final spaces and punctuation.
 
-    >>> cleaned(" New York City.\\nQ: And"), cleaned(' "Oslo",'), cleaned(" ...")
+    >>> clean_answer(" New York City.\\nQ: And"), clean_answer(' "Oslo",'), clean_answer(" ...")
     ('New York City', '"Oslo', '')
     """
     line = text.strip().partition("\n")[0].strip()
@@ -148,119 +154,93 @@ def cleaned(text: str) -> str:
     return line
 
 
-def begins(text: str, name: str) -> bool:
+def begins_with(text: str, name: str) -> bool:
     """Whether a text begins with a name as a word: Nigeria does not begin with Niger.
 
-    In Japanese a word may end where hiragana begins.
+    In Japanese a word may end before hiragana.
 
-    >>> begins("Niger, in Africa", "Niger"), begins("Nigeria", "Niger")
+    >>> begins_with("Niger, in Africa", "Niger"), begins_with("Nigeria", "Niger")
     (True, False)
-    >>> begins("東京です", "東京"), begins("東京都", "東京")
+    >>> begins_with("東京です", "東京"), begins_with("東京都", "東京")
     (True, False)
     """
     if not text.startswith(name):
         return False
     rest = text.removeprefix(name)
-    goes_on = rest and (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
-    parted = re.search(f"[{UNSPACED}]$", name) and re.match("[\u3041-\u3096]", rest)
-    return bool(not goes_on or parted)
-
-
-def consistent(one: str, other: str, language: str = "en") -> bool:
-    """Whether two answers say the same: one holds the other, whichever it is.
-
-    >>> consistent("a guitar", "Guitars"), consistent("city", "Tokyo City"), consistent("", "city")
-    (True, True, False)
-    """
-    return alike(normal(one, language), normal(other, language))
+    if re.search(f"[{UNSPACED}]$", name) and re.match("[\u3041-\u3096]", rest):
+        return True
+    return not rest or not (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
 
 
 def word_count(text: str, language: str = "") -> int | None:
-    """How many words a text has, as spaces part them; punctuation alone is no word.
+    """The number of words in a text, separated by spaces; punctuation alone is no word.
 
-    None where they cannot be counted, since a script in it has no spaces between words and the
-    language no segmenter.
+    None if it has a script without spaces between words and the language has no segmenter.
 
     >>> word_count(" Jean-Paul."), word_count("New York ."), word_count("..."), word_count("東京")
     (1, 2, 0, None)
     """
-    plain = unicodedata.normalize("NFKC", text)
-    if not re.search(f"[{UNSPACED}]", plain):
+    normalized = unicodedata.normalize("NFKC", text)
+    if not re.search(f"[{UNSPACED}]", normalized):
         return sum(any(map(str.isalnum, piece)) for piece in text.split())
-    return len(_cut(plain, counting(language))) if language in PACKAGES else None
+    return len(_segment(normalized, segmenters(language)[1])) if language in PACKAGES else None
 
 
-def words_in(text: str, language: str) -> list[str]:
-    """The words of a text in lower case; initials are joined, since U.S. and US are one name."""
-    plain = unicodedata.normalize("NFKC", text)
-    joined = INITIALS.sub(lambda found: re.sub(r"[.\s]", "", found[0]) + " ", plain)
+def split_words(text: str, language: str) -> list[str]:
+    """The lower-cased words of a text; initials are joined, since U.S. and US are one name."""
+    normalized = unicodedata.normalize("NFKC", text)
+    joined = INITIALS.sub(lambda match: re.sub(r"[.\s]", "", match[0]) + " ", normalized)
     if language in PACKAGES:
-        found = _cut(joined, comparing(language))
+        words = _segment(joined, segmenters(language)[0])
     else:
-        found = [match[0] for match in _pattern().finditer(joined)]
-    return [w.replace(",", "") if THOUSANDS.fullmatch(w) else w.lower() for w in found]
+        words = [match[0] for match in _patterns()[0].finditer(joined)]
+    return [w.replace(",", "") if THOUSANDS.fullmatch(w) else w.lower() for w in words]
 
 
-def _cut(text: str, cut: Callable[[str], list[str]]) -> list[str]:
-    """The words of a text, those of scripts without spaces by a segmenter."""
+def _segment(text: str, segmenter: Callable[[str], list[str]]) -> list[str]:
+    """The words of a text; a segmenter splits the scripts without spaces."""
     words: list[str] = []
-    for run in _runs().finditer(text):
-        words += cut(run[0]) if run["unspaced"] else [run[0]]
+    for run in _patterns()[1].finditer(text):
+        words += segmenter(run[0]) if run["unspaced"] else [run[0]]
     return [word for word in words if any(map(str.isalnum, word))]
 
 
 @lru_cache(maxsize=1 << 17)
 def _lemma(word: str, language: str) -> str:
-    """The lemma of a lower-case word; names may be listed with a capital alone."""
+    """The lemma of a lower-case word."""
     if language == PLAIN or language in PACKAGES or any(map(str.isdigit, word)):
         return word.casefold().replace(" ", "_")
     from simplemma import lemmatize
 
     lemma = lemmatize(word, lang=language)
-    if lemma == word:
+    if lemma == word:  # names are listed only with a capital
         lemma = lemmatize(word.capitalize(), lang=language)
     return lemma.replace(" ", "_").casefold()
 
 
 @cache
-def _articles(language: str) -> frozenset[str]:
-    return frozenset(ARTICLES.get(language, "").split())
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    r"""Patterns of words without and with a segmenter.
 
-
-@cache
-def _pattern() -> re.Pattern[str]:
-    """Numbers, words, and pieces of scripts without spaces.
-
-    The mark between the syllables of a Tibetan word belongs to it.
+    Both match numbers and words. Of scripts without spaces the first matches pieces, and the second
+    whole runs, with the dot inside Japanese names.
     """
-    joined = rf"(?:(?=[{UNSPACED}])(?![{HIRAGANA}])[\w{_signs()}]|\u30fc)+"
-    return re.compile(rf"{_spaced()}|[{HIRAGANA}]+|{joined}(?:\u0f0b{joined})*")
-
-
-@cache
-def _runs() -> re.Pattern[str]:
-    """Numbers, words, and runs of scripts without spaces, with the dot inside Japanese names."""
-    run = rf"(?:(?=[{UNSPACED}])[\w{_signs()}]|\u30fc|\u30fb)+"
-    return re.compile(rf"{_spaced()}|(?P<unspaced>{run})")
-
-
-@cache
-def _spaced() -> str:
-    letter, sign = rf"[^\W_{UNSPACED}]", rf"(?![{UNSPACED}])[{_signs()}]"
-    return rf"\d+(?:[.,]\d+)+|(?:{letter}|{sign})+[+#]*"
-
-
-@cache
-def _signs() -> str:
-    r"""Vowel signs belong to words, though `\w` omits them."""
+    # vowel signs belong to words, though \w omits them
     marks = [c for c in map(chr, range(0x300, 0x10000)) if unicodedata.category(c)[0] == "M"]
-    return re.escape("".join(marks))
+    signs = re.escape("".join(marks))
+    letter, sign = rf"[^\W_{UNSPACED}]", rf"(?![{UNSPACED}])[{signs}]"
+    spaced = rf"\d+(?:[.,]\d+)+|(?:{letter}|{sign})+[+#]*"
+    piece = rf"(?:(?=[{UNSPACED}])(?![{HIRAGANA}])[\w{signs}]|\u30fc)+"
+    run = rf"(?:(?=[{UNSPACED}])[\w{signs}]|\u30fc|\u30fb)+"
+    # the mark between the syllables of a Tibetan word belongs to it
+    pieces = rf"{spaced}|[{HIRAGANA}]+|{piece}(?:\u0f0b{piece})*"
+    return re.compile(pieces), re.compile(rf"{spaced}|(?P<unspaced>{run})")
 
 
 MONTHS = "january february march april may june july august september october november december"
-NUMBERED = {name: number for number, name in enumerate(MONTHS.split(), 1)}
-NUMBERED |= {name[:3]: number for name, number in NUMBERED.items()} | {"sept": 9}
-MONTH = f"(?P<month>{'|'.join(sorted(NUMBERED, key=len, reverse=True))})\\.?"
+MONTH_NUMBERS = {name: number for number, name in enumerate(MONTHS.split(), 1)}
+MONTH_NUMBERS |= {name[:3]: number for name, number in MONTH_NUMBERS.items()} | {"sept": 9}
+MONTH = f"(?P<month>{'|'.join(sorted(MONTH_NUMBERS, key=len, reverse=True))})\\.?"
 DAY, YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{3,4})"
 DATES = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -275,59 +255,57 @@ DATES = tuple(
 NUMBER = re.compile(r"[+-]?(?:\d{1,3}(?:[, '\u00a0\u2009\u202f]\d{3})+|\d+)(?:\.\d+)?")
 
 Date = tuple[int, ...]
-"""A year, then a month and a day where they are told."""
+"""A year, then a month and a day if the text states them."""
 
 
 @lru_cache(maxsize=1 << 16)
-def dated(text: str) -> Date | None:
-    """The date that a text is, if it is nothing else.
+def parse_date(text: str) -> Date | None:
+    """The date that a text states, if it states nothing else.
 
-    >>> dated("12 March 1950"), dated("March 12th, 1950"), dated("1950-03"), dated("in 1950")
-    ((1950, 3, 12), (1950, 3, 12), (1950, 3), None)
+    >>> parse_date("12 March 1950"), parse_date("March 12th, 1950"), parse_date("1950-03")
+    ((1950, 3, 12), (1950, 3, 12), (1950, 3))
+    >>> parse_date("in 1950"), parse_date("31 June 1950")
+    (None, None)
     """
     words = " ".join(text.split()).rstrip(".")
-    for pattern in DATES:
-        if found := pattern.fullmatch(words):
-            parts = found.groupdict()
-            month = parts.get("month") or "0"
-            told = (int(parts["year"]), NUMBERED.get(month.lower()) or int(month))
-            return _sound(*told, int(parts.get("day") or 0))
-    return None
-
-
-def _sound(year: int, month: int, day: int) -> Date | None:
-    """The parts that are told; none where there is no such day."""
+    match = next(filter(None, (pattern.fullmatch(words) for pattern in DATES)), None)
+    if match is None:
+        return None
+    year, month, day = (match.groupdict().get(part) or "0" for part in ("year", "month", "day"))
+    parts = int(year), MONTH_NUMBERS.get(month.lower()) or int(month), int(day)
     try:
-        date(year, month or 1, day or 1)
+        date(parts[0], parts[1] or 1, parts[2] or 1)
     except ValueError:
         return None
-    return tuple(part for part in (year, month, day) if part)
+    return tuple(filter(None, parts))
 
 
 @lru_cache(maxsize=1 << 16)
-def numeric(text: str) -> Decimal | None:
-    """The number that a text is, if it is nothing else; thousands may be parted.
+def parse_number(text: str) -> Decimal | None:
+    """The number that a text states, if it states nothing else; thousands may be separated.
 
-    >>> numeric("1,000"), numeric("1000.0") == numeric("1 000"), numeric("−3"), numeric("3 km")
-    (Decimal('1000'), True, Decimal('-3'), None)
+    >>> parse_number("1,000"), parse_number("1000.0") == parse_number("1 000")
+    (Decimal('1000'), True)
+    >>> parse_number("−3"), parse_number("3 km")
+    (Decimal('-3'), None)
     """
-    plain = text.strip().replace("\u2212", "-").rstrip(".")
-    return Decimal(re.sub(r"[^\d.+-]", "", plain)) if NUMBER.fullmatch(plain) else None
+    stripped = text.strip().replace("\u2212", "-").rstrip(".")
+    return Decimal(re.sub(r"[^\d.+-]", "", stripped)) if NUMBER.fullmatch(stripped) else None
 
 
 def same_literal(answer: str, name: str) -> bool | None:
-    """Whether an answer is the number or the date that a name is; None where one is neither.
+    """Whether an answer is the number or the date of a name; None if one of them is neither.
 
     >>> same_literal("1,000", "1000"), same_literal("12 March 1950", "1950"), same_literal("x", "1")
     (True, True, None)
     >>> same_literal("1950", "12 March 1950"), same_literal("-5", "5")
     (False, False)
     """
-    wanted, told = dated(name), dated(answer)
-    if wanted and told and told[: len(wanted)] == wanted:
+    stated_date, name_date = parse_date(answer), parse_date(name)
+    if stated_date and name_date and stated_date[: len(name_date)] == name_date:
         return True
-    number, given = numeric(name), numeric(answer)
-    if number is not None and given is not None:
-        return number == given
-    literal = (wanted or number is not None) and (told or given is not None)
-    return False if literal else None
+    stated_number, number = parse_number(answer), parse_number(name)
+    if stated_number is not None and number is not None:
+        return stated_number == number
+    both = (stated_date or stated_number is not None) and (name_date or number is not None)
+    return False if both else None

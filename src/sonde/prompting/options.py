@@ -1,15 +1,14 @@
-"""Which objects a model chooses between: the right one, and others that are wrong for the subject.
+"""The objects that a model chooses between: the correct one, and others wrong for the subject.
 
 Knows facts and scored options, no models. Options are drawn by the names of fact and object, so
-that neither another fact nor another option moves a draw, and are given in an order that does not
-tell which is right.
+that neither another fact nor another option moves a draw. Their order does not depend on which is
+correct.
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import polars as pl
 from polars import DataFrame, Series
 
 from sonde.answers import Answers, OptionScores, Ragged, take
-from sonde.core.facts import Dataset, Fact, commonest_objects
+from sonde.core.facts import Dataset, Fact, commonest_objects, facts_of
 from sonde.core.fingerprints import draw_key, draw_keys
 
 MANY = 100
@@ -26,11 +25,11 @@ MANY = 100
 def options(
     fact: Fact, correct: frozenset[str], pool: Iterable[str], seed: int, count: int = MANY
 ) -> tuple[str, ...]:
-    """The fact's own object and up to `count` - 1 wrong ones, sorted by name.
+    """The fact's object and up to `count` - 1 wrong ones, sorted by name.
 
-    The wrong ones are those that the dataset names for the fact, else they are drawn from `pool`,
-    the relation's objects; never one of `correct`, the names of all objects that are right for the
-    subject.
+    The wrong ones are those that the dataset names for the fact. If there are none, they are drawn
+    from `pool`, the relation's objects. None is in `correct`, the names of all objects that are
+    correct for the subject.
     """
     gold = fact.objects[0].name
     wrong = dict.fromkeys([entity.name for entity in fact.wrong] or pool)
@@ -69,17 +68,17 @@ def offer_options(
     names = spellings(data, relation) if aliases else {}
     common = [name for name, _ in commonest_objects(data.split_frame(relation))]
     rows = []
-    for fact in data.asked(relation):
+    for fact in facts_of(data.asked_frame(relation)):
         correct, gold = correct_for(fact, several), fact.objects[0].name
         chosen = options(fact, correct, pool, data.selection.seed, limit)
         dropped = sum(entity.name in correct for entity in fact.wrong)
-        owners = {name: name for name in chosen}
+        named = {name: name for name in chosen}
         if aliases:
-            owners = spelled(chosen, fact, correct, names)
-        golds = [name for name, option in owners.items() if option == gold]
+            named = options_by_name(chosen, fact, correct, names)
+        golds = [name for name, option in named.items() if option == gold]
         offered = {*chosen}
         guess = next(name for name in common if name in offered)
-        scored = sorted(owners)
+        scored = sorted(named)
         rows.append((fact.id, chosen, len(chosen), dropped, scored, golds, guess == gold))
     return DataFrame(rows, OFFERED, orient="row")
 
@@ -91,10 +90,10 @@ def select_options(answers: Answers, options: Iterable[Sequence[str]]) -> Answer
     sets = list(map(tuple, options))
     scored = (batch.options[i] for i in batch.options_ids().tolist())
     pairs = zip(scored, map(frozenset, sets), strict=True)
-    kept = np.flatnonzero([name in chosen for names, chosen in pairs for name in names])
-    counts = np.bincount(result.logprobs.owners[kept], minlength=len(answers))
+    indices = np.flatnonzero([name in chosen for names, chosen in pairs for name in names])
+    counts = np.bincount(result.logprobs.owners[indices], minlength=len(answers))
     tokens, after = (
-        Ragged.of(counts, take(column.values, kept))
+        Ragged.of(counts, take(column.values, indices))
         for column in (result.logprobs, result.suffix_logprobs)
     )
     frame = answers.frame.with_columns(options_id=pl.int_range(pl.len(), dtype=pl.UInt32))
@@ -103,36 +102,36 @@ def select_options(answers: Answers, options: Iterable[Sequence[str]]) -> Answer
 
 
 def negatives(
-    fact: Fact, correct: frozenset[str], pool: Sequence[str], seed: int, most: int
+    fact: Fact, correct: frozenset[str], pool: Sequence[str], seed: int, limit: int
 ) -> tuple[tuple[str, ...], int]:
-    """Up to `most` names of objects that are wrong for the fact, and how many were right after all.
+    """Up to `limit` names of wrong objects, and how many that the dataset calls wrong are correct.
 
-    They are those that the dataset names for the fact, in its order where there are no more; else
-    they are drawn by the seed, from these or, without any, from `pool`, the relation's objects.
-    None is in `correct`, the names right for the subject.
+    They are those that the dataset names for the fact, in its order; of more, as many are drawn by
+    the seed. If it names none, they are drawn from `pool`, the relation's objects. None is in
+    `correct`, the names that are correct for the subject.
     """
     named = tuple(dict.fromkeys(entity.name for entity in fact.wrong))
     wrong = tuple(name for name in (named or pool) if name not in correct)
-    right = sum(name in correct for name in named)
-    if named and len(wrong) <= most:
-        return wrong, right
+    dropped = sum(name in correct for name in named)
+    if named and len(wrong) <= limit:
+        return wrong, dropped
     key = f"negatives:{fact.relation}:{fact.id}"
-    return tuple(nsmallest(most, wrong, key=lambda n: (draw_key(seed, f"{key}:{n}"), n))), right
+    drawn = nsmallest(limit, wrong, key=lambda name: (draw_key(seed, f"{key}:{name}"), name))
+    return tuple(drawn), dropped
 
 
-def own_options(facts: DataFrame) -> Series:
-    """What each of such facts names, right or wrong, by usual names: as given, sorted by name."""
-    usual = (
-        pl.col(f"{of}_names").list.eval(pl.element().list.first()) for of in ("object", "wrong")
-    )
-    return facts.select(options=pl.concat_list(*usual).list.unique().list.sort())["options"]
+def listed_options(facts: DataFrame) -> Series:
+    """The usual names of each fact's objects and of its wrong options, sorted, so that their order
+    does not show which is correct."""
+    usual = pl.concat_list("object_names", "wrong_names").list.eval(pl.element().list.first())
+    return facts.select(options=usual.list.unique().list.sort())["options"]
 
 
 def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str]]:
-    """Every name of every object that is right for a subject with several facts in the relation.
+    """Every name of every object that is correct for a subject with several facts in the relation.
 
-    Kept by the subject's id and by its usual name: facts of all splits count, and two subjects of
-    one name share theirs, since a model reads the name.
+    The keys are the subject's id and its usual name, because a model reads the name: two subjects
+    of one name share their objects. Facts of all splits count.
     """
     seen: set[str] = set()
     repeated: set[str] = set()
@@ -142,54 +141,50 @@ def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str
         repeated.update(seen.intersection(keys))
         seen.update(keys)
     names: dict[str, set[str]] = {}
-    right = frame["object_names"].to_list() if repeated else ()
-    for keys, objects in zip(every, right, strict=False):
+    objects = frame["object_names"].to_list() if repeated else ()
+    for keys, entities in zip(every, objects, strict=False):
         for key in repeated.intersection(keys):
-            names.setdefault(key, set()).update(name for own in objects for name in own)
-    return {key: frozenset(found) for key, found in names.items()}
+            names.setdefault(key, set()).update(chain.from_iterable(entities))
+    return {key: frozenset(correct) for key, correct in names.items()}
 
 
 def spellings(dataset: Dataset, relation: str) -> Mapping[str, tuple[str, ...]]:
-    """All names of the relation's objects, by the usual one, where there is more than that one."""
-    found: dict[str, dict[str, None]] = {}
+    """All names of the relation's objects with more than one, by the usual name."""
+    names: dict[str, dict[str, None]] = {}
     for fact in dataset.facts(relation):
         for entity in (*fact.objects, *fact.wrong):
             if len(entity.names) > 1:
-                found.setdefault(entity.name, {}).update(dict.fromkeys(entity.names))
-    return {usual: tuple(names) for usual, names in found.items()}
+                names.setdefault(entity.name, {}).update(dict.fromkeys(entity.names))
+    return {usual: tuple(spelled) for usual, spelled in names.items()}
 
 
-def spelled(
+def options_by_name(
     chosen: tuple[str, ...],
     fact: Fact,
     correct: frozenset[str],
     names: Mapping[str, tuple[str, ...]],
 ) -> dict[str, str]:
-    """Every name of some options with the option that it is a name of; usual names are their own.
+    """Every name of the chosen options, with the option that it belongs to.
 
-    A name of the fact's own object is no other option's, and a name of another object that is
-    right for the subject (`correct`) is nobody's.
+    A name of the fact's object belongs to no other option. A name of another object that is correct
+    for the subject belongs to none.
     """
     gold = fact.objects[0]
-    found = dict.fromkeys(gold.names, gold.name) | {option: option for option in chosen}
+    named = dict.fromkeys(gold.names, gold.name) | {option: option for option in chosen}
     for option in chosen:
         for name in names.get(option, ()):
             if name not in correct:
-                found.setdefault(name, option)
-    return found
+                named.setdefault(name, option)
+    return named
 
 
 def correct_for(fact: Fact, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """What is right for the fact's subject: its own objects, and what `correct_names` found."""
-    nothing: frozenset[str] = frozenset()
+    """The names that are correct for the fact's subject; `names` are those of `correct_names`."""
     keys = _keys(fact.subject.id, fact.subject.name, fact.date)
-    return _own(fact).union(*(names.get(key, nothing) for key in keys))
+    objects = [entity.names for entity in fact.objects]
+    return frozenset().union(*objects, *(names.get(key, ()) for key in keys))
 
 
 def _keys(id: str, name: str, date: str) -> tuple[str, str]:
     at = f"@{date}" if date else ""
     return f"id:{id}{at}", f"name:{name}{at}"
-
-
-def _own(fact: Fact) -> frozenset[str]:
-    return frozenset(name for entity in fact.objects for name in entity.names)

@@ -1,12 +1,10 @@
-"""Words of scripts that have no spaces between them, by segmenters that come as extras.
+"""Words of scripts that have no spaces between them. The segmenters are optional dependencies.
 
-Knows texts and languages, nothing of names or answers. Only what stands in such a script is cut
-here; no run of it holds a space, a mark or a letter of another script. Japanese is cut into short
-units, 東京 and 都, to be compared, and into long ones, 東京都, to be counted; so is the name of a
-Chinese place, 北京 and 市. Thai words are counted as they are compared.
+Knows texts and languages, nothing of names or answers. A run of such a script contains no space, no
+punctuation and no letter of another script. Japanese is split into short units to compare, 東京 and
+都, and into long ones to count, 東京都; names of Chinese places likewise, 北京 and 市. Thai has the
+same words for both.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -14,26 +12,25 @@ from importlib.util import find_spec
 
 from sonde.core.errors import MissingExtra
 
-Cut = Callable[[str], list[str]]
-"""Words of a run of one script."""
+Segmenter = Callable[[str], list[str]]
+"""Splits a run of one script into words."""
 
 PACKAGES: Mapping[str, tuple[str, tuple[str, ...]]] = {
     "ja": ("Japanese", ("sudachipy", "sudachidict_core")),
     "th": ("Thai", ("pythainlp",)),
     "zh": ("Chinese", ("jieba",)),
 }
-"""Languages that are segmented, with what does it; each is an extra of its code."""
+"""Languages with a segmenter, by code, and the packages of it. The code is also the extra."""
 
-OTHER_WORD = ("語", "人")
-"""What makes another word of the name before it: フランス語 does not hold フランス."""
-
+SUFFIXES = ("語", "人")
+"""Japanese suffixes that change the name before them: フランス語 does not contain フランス."""
 
 PLACES = ("市", "省", "县", "州")
-"""What says of a Chinese name which kind of place it is: 北京市 holds 北京."""
+"""Kinds of places that end Chinese names: 北京市 contains 北京."""
 
 
 def check_segmenter(language: str) -> None:
-    """Refuse a language that is segmented where its segmenter is not installed."""
+    """Raise MissingExtra if the segmenter of a language is not installed."""
     name, packages = PACKAGES[language]
     missing = [package for package in packages if find_spec(package) is None]
     if missing:
@@ -45,69 +42,56 @@ def check_segmenter(language: str) -> None:
 
 
 @cache
-def comparing(language: str) -> Cut:
-    """Cuts a run into words to compare, each in the form that its spellings share."""
-    return _cuts(language)[0]
-
-
-@cache
-def counting(language: str) -> Cut:
-    """Cuts a run into words as a reader would count them."""
-    return _cuts(language)[1]
-
-
-@cache
-def _cuts(language: str) -> tuple[Cut, Cut]:
+def segmenters(language: str) -> tuple[Segmenter, Segmenter]:
+    """The segmenter for words to compare, in a spelling that variants share, and for counting."""
     check_segmenter(language)
-    if language == "ja":
-        return _japanese()
-    if language == "zh":
-        return _chinese()
-    cut = _thai()
-    return cut, cut
+    return {"ja": _japanese, "zh": _chinese, "th": _thai}[language]()
 
 
-def _japanese() -> tuple[Cut, Cut]:
+def _japanese() -> tuple[Segmenter, Segmenter]:
     from sudachipy import Dictionary, SplitMode
 
     dictionary = Dictionary()
     short, long = dictionary.tokenizer(SplitMode.A), dictionary.tokenizer(SplitMode.C)
 
-    def compared(run: str) -> list[str]:
+    def compare(run: str) -> list[str]:
         words: list[str] = []
         after_noun = False
-        for found in short.tokenize(run):
-            if after_noun and found.surface() in OTHER_WORD:
-                words[-1] += found.surface()
+        for token in short.tokenize(run):
+            if after_noun and token.surface() in SUFFIXES:
+                words[-1] += token.surface()
             else:
-                words.append(found.normalized_form())
-            after_noun = found.part_of_speech()[0] == "名詞"
+                words.append(token.normalized_form())
+            after_noun = token.part_of_speech()[0] == "名詞"
         return words
 
-    return compared, lambda run: [found.surface() for found in long.tokenize(run)]
+    return compare, lambda run: [token.surface() for token in long.tokenize(run)]
 
 
-def _chinese() -> tuple[Cut, Cut]:
+def _chinese() -> tuple[Segmenter, Segmenter]:
     import jieba
 
-    jieba.setLogLevel("ERROR")  # it tells of every loading of its dictionary
+    jieba.setLogLevel("ERROR")  # it logs each loading of its dictionary
 
-    def counted(run: str) -> list[str]:
-        # without its guesses at words that it does not know: they depend on what stands beside
+    def count(run: str) -> list[str]:
+        # HMM guesses unknown words, and the guesses depend on the words around
         return list(jieba.lcut(run, HMM=False))
 
-    def compared(run: str) -> list[str]:
+    def compare(run: str) -> list[str]:
         words: list[str] = []
-        for word in counted(run):
+        for word in count(run):
             name, kind = word[:-1], word[-1]
-            parted = kind in PLACES and len(name) > 1 and jieba.dt.FREQ.get(name)
-            words += (name, kind) if parted else (word,)
+            is_place = kind in PLACES and len(name) > 1 and jieba.dt.FREQ.get(name)
+            words += (name, kind) if is_place else (word,)
         return words
 
-    return compared, counted
+    return compare, count
 
 
-def _thai() -> Cut:
+def _thai() -> tuple[Segmenter, Segmenter]:
     from pythainlp.tokenize import word_tokenize
 
-    return lambda run: list(word_tokenize(run, engine="newmm"))
+    def split(run: str) -> list[str]:
+        return list(word_tokenize(run, engine="newmm"))
+
+    return split, split

@@ -16,8 +16,6 @@ seed alone; none is a name in the dataset, but one may by chance be real elsewhe
 Knows facts and separators, nothing of models.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
@@ -33,7 +31,7 @@ from sonde.prompting.examples import Draw, Pool, keys_of
 from sonde.prompting.languages import ENGLISH, phrasing
 
 NAMES = dict(zip(("space", "colon", "comma", "newline"), ENGLISH.separators, strict=True))
-"""Separators by short names, as English has them; what is no name is taken as it is written."""
+"""Separators by short name, as English has them; other texts are used literally."""
 
 Layout = Literal["spread", "block"]
 BEGINNINGS = "b br d dr f fl g gr h k kl l m n p pr qu r s sk st t tr v vr w y z zh".split()
@@ -109,7 +107,7 @@ class ListLayout:
 
 
 def list_layout(pair: str, example: str, language: str = "") -> ListLayout:
-    r"""A layout by the names of its separators, in a language's way; other texts are themselves.
+    r"""A layout by the names of its separators in a language; other texts are used literally.
 
     A new line may be written \n.
 
@@ -122,7 +120,7 @@ def list_layout(pair: str, example: str, language: str = "") -> ListLayout:
 
 
 def split_separator(name: str) -> tuple[str, str]:
-    """The separators that a name such as colon/newline stands for: of a pair, of examples.
+    """The separators of a pair and of examples in a name such as colon/newline.
 
     >>> split_separator("colon/newline"), split_separator(" is /;")
     (('colon', 'newline'), (' is ', ';'))
@@ -130,8 +128,8 @@ def split_separator(name: str) -> tuple[str, str]:
     pair, slash, example = name.rpartition("/")
     if not slash or not pair or not example:
         raise UsageError(
-            f"separators are written PAIR/EXAMPLE, such as colon/newline, not {name!r}; named are "
-            f"{', '.join(NAMES)}, and other texts stand for themselves"
+            f"separators are written PAIR/EXAMPLE, such as colon/newline, not {name!r}; the names "
+            f"are {', '.join(NAMES)}, and other texts are used literally"
         )
     return pair, example
 
@@ -191,8 +189,8 @@ def choose_templates(data: Dataset, limit: int) -> dict[str, list[Template]]:
 def with_space(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans that start with the spaces before them, as options are scored.
 
-    Some words take the space into their first token and some leave it a token of its own; they are
-    comparable only if each accounts for it.
+    Some words include the space in their first token, and for others it is a separate token. They
+    are comparable only if each accounts for it.
 
     >>> with_space("Peru : Lima ", [(7, 11)])
     [(6, 11)]
@@ -201,9 +199,9 @@ def with_space(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, i
 
 
 def places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...]:
-    """Which places of a sequence are replaced, counted from 0: drawn one by one, or one block.
+    """The places of a sequence that are replaced, from 0: drawn one by one, or one block.
 
-    The block stands in the middle, so that as many facts follow it as come before.
+    The block is in the middle, so that as many facts follow it as precede it.
 
     >>> places(2, 7, "block", 0)
     (2, 3)
@@ -218,75 +216,77 @@ def places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...
 def with_unknown(
     lines: Sequence[Line], at: Sequence[int], seed: int, real: Collection[str], language: str = ""
 ) -> tuple[Line, ...]:
-    """The lines with made-up subjects at some places; `real` names, case-folded, are never used.
+    """The lines with invented subjects at some places; `real` names, case-folded, are never used.
 
     A year there becomes another one, drawn between the first and the last of all lines.
     """
-    names = made_up([lines[place].subject for place in at], seed, real, language)
+    names = invent_names([lines[place].subject for place in at], seed, real, language)
     years = [int(line.object) for line in lines if is_year(line.object)]
-    new = {}
+    changed = list(lines)
     for place, name in zip(at, names, strict=True):
-        made = lines[place].object
-        if is_year(made):
-            key = f"{seed}:year:{lines[place].fact}"
-            made = str(other_year(int(made), min(years), max(years), key))
-        new[place] = replace(lines[place], subject=name, object=made)
-    return tuple(new.get(place, line) for place, line in enumerate(lines))
+        line, object = lines[place], lines[place].object
+        if is_year(object):
+            key = f"{seed}:year:{line.fact}"
+            object = str(other_year(int(object), min(years), max(years), key))
+        changed[place] = replace(line, subject=name, object=object)
+    return tuple(changed)
 
 
 def with_wrong(
     lines: Sequence[Line],
     at: Sequence[int],
-    right: Callable[[Line], frozenset[str]],
+    correct: Callable[[Line], frozenset[str]],
     pool: Sequence[str],
     seed: int,
 ) -> tuple[Line, ...]:
-    """The lines with wrong objects at some places: their own, deranged.
+    """The lines with wrong objects at some places: the objects of these lines, exchanged.
 
-    `right` has every name of every object that is right for a line's subject. Where their own do
-    not suffice (most of them are the same, say) objects of `pool` stand in.
+    `correct` has every name of every object that is correct for a line's subject. If the objects do
+    not suffice, because most of them are equal, for example, objects of `pool` replace them.
     """
     order = sorted(at, key=lambda place: draw_key(seed, f"object:{lines[place].fact}"))
-    given = [lines[place].object for place in (*order[1:], *order[:1])]
-    barred = [right(lines[place]) for place in order]
-    for i, barred_here in enumerate(barred):
-        if given[i] in barred_here:
-            swap = (j for j in range(len(given)) if _both(given, barred, i, j))
-            j = next(swap, i)
-            given[i], given[j] = given[j], given[i]
-        if given[i] in barred_here:
-            given[i] = _other(lines[order[i]], barred_here, pool, seed)
-    new = {p: replace(lines[p], object=name) for p, name in zip(order, given, strict=True)}
-    return tuple(new.get(place, line) for place, line in enumerate(lines))
+    objects = [lines[place].object for place in (*order[1:], *order[:1])]
+    barred = [correct(lines[place]) for place in order]
+    for i, names in enumerate(barred):
+        if objects[i] in names:
+            # two objects are swapped if neither is correct at the place of the other
+            swaps = (
+                j
+                for j, other in enumerate(objects)
+                if other not in names and objects[i] not in barred[j]
+            )
+            j = next(swaps, i)
+            objects[i], objects[j] = objects[j], objects[i]
+        if objects[i] in names:
+            objects[i] = _wrong_object(lines[order[i]], names, pool, seed)
+    changed = list(lines)
+    for place, object in zip(order, objects, strict=True):
+        changed[place] = replace(lines[place], object=object)
+    return tuple(changed)
 
 
-def _both(given: Sequence[str], barred: Sequence[frozenset[str]], i: int, j: int) -> bool:
-    """Whether neither of two objects would be right where the other stands."""
-    return given[j] not in barred[i] and given[i] not in barred[j]
-
-
-def _other(line: Line, barred: frozenset[str], pool: Sequence[str], seed: int) -> str:
-    def drawn(name: str) -> tuple[int, str]:
-        return draw_key(seed, f"wrong:{line.fact}:{name}"), name
-
-    found = min((name for name in pool if name not in barred), key=drawn, default=None)
-    if found is None:
+def _wrong_object(line: Line, barred: frozenset[str], pool: Sequence[str], seed: int) -> str:
+    keys = {
+        name: draw_key(seed, f"wrong:{line.fact}:{name}") for name in pool if name not in barred
+    }
+    if not keys:
         raise DataError(
             f"fact {line.fact!r} cannot be made wrong: every object of its relation is right for "
             f"{line.subject!r}; ask about another relation"
         )
-    return found
+    return min(keys, key=lambda name: (keys[name], name))
 
 
-def made_up(
+def invent_names(
     likes: Sequence[str], seed: int, real: Collection[str], language: str = ""
 ) -> tuple[str, ...]:
-    """One name for each of some names, of as many words (at most three); none twice, none real.
+    """A name for each of some names, of as many words, at most three; none twice, none real.
 
-    The real names are given case-folded: no made-up one differs from them in its capitals alone.
+    The real names are case-folded: no invented one differs from them only in its capitals.
     Japanese ones are in katakana, as foreign names are.
 
-    >>> made_up(["Marie Curie", "France"], 0, ["france"]) == made_up(["Ada Byron", "Peru"], 0, [])
+    >>> names = invent_names(["Marie Curie", "France"], 0, ["france"])
+    >>> names == invent_names(["Ada Byron", "Peru"], 0, [])
     True
     """
     name = _katakana if language == "ja" else _name
@@ -309,7 +309,7 @@ def is_year(name: str) -> bool:
 
 
 def other_year(year: int, first: int, last: int, key: str) -> int:
-    """A year drawn from first to last that is not the one given.
+    """Another year than this one, drawn from first to last.
 
     >>> other_year(1867, 1867, 1868, "seed")
     1868
@@ -327,8 +327,8 @@ def _name(like: str, key: str) -> str:
 def _katakana(like: str, key: str) -> str:
     random = Random(key)
     words = min(1 + like.count(DOT), MOST_WORDS)
-    made = ("".join(random.choices(MORAE, k=3)) + random.choice(ENDS_JA) for _ in range(words))
-    return DOT.join(made)
+    parts = ("".join(random.choices(MORAE, k=3)) + random.choice(ENDS_JA) for _ in range(words))
+    return DOT.join(parts)
 
 
 def _word(random: Random) -> str:

@@ -31,7 +31,7 @@ from sonde.lab.estimators.asking import (
     ask_probe,
 )
 from sonde.lab.training.train import Kind
-from sonde.prompting.matching import PLAIN, cleaned, normal, within
+from sonde.prompting.matching import PLAIN, clean_answer, lemmatize, within
 from sonde.runs.run import Run
 
 Read = Callable[[Run], DataFrame]
@@ -179,7 +179,7 @@ def _written(said: DataFrame, names: DataFrame) -> DataFrame:
     answers = said.select("relation", "answer").unique()
     pairs = answers.join(names.select("relation", "name").unique(), on="relation")
     right = [
-        within(normal(name, PLAIN), answer)
+        within(lemmatize(name, PLAIN), answer)
         for name, answer in pairs.select("name", "answer").iter_rows()
     ]
     held = pairs.filter(polars.Series(right, dtype=polars.Boolean))
@@ -266,7 +266,7 @@ def _monitor_frame(
     chances = []
     for wrong, misled, uncued in facts.select("wrong", "misled", "uncued").iter_rows():
         hits = [
-            cleaned(name) == text and (not bare or uncued.count(text) > len(uncued) / 2)
+            clean_answer(name) == text and (not bare or uncued.count(text) > len(uncued) / 2)
             for name, text in zip(wrong, misled, strict=True)
         ]
         chances.append(sum(hits) / max(1, len(hits)))
