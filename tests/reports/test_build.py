@@ -60,9 +60,11 @@ def test_facts_have_their_outcome_and_every_prompt() -> None:
     facts = sample_report(data, say(default="b"))["facts"]
     assert isinstance(facts, Facts) and facts.depth is not None
     assert facts.frame["share"].to_list() == [0, 1, 0, 0] and facts.outcome == [2, 0, 2, 2]
-    ((words, (_, correct, rank, _, top)),) = facts.depth([1])[0]
-    assert (words, correct, rank) == ("subject 0-1 of 0 is ____.", True, 1)
-    assert top[0][0] == "b" and top[0][2]
+    (prompt,) = facts.depth([1]).iter_rows(named=True)
+    assert (prompt["text"], prompt["correct"], prompt["rank"]) == (
+        "subject 0-1 of 0 is ____.", True, 1,
+    )  # fmt: skip
+    assert prompt["answer"][0] == "b" and prompt["gold"][0]
 
 
 def test_several_prompts_of_a_fact_are_counted() -> None:

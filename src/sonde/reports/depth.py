@@ -1,6 +1,6 @@
 """One fact in depth: every prompt as it was sent, with its top answers and how it was graded."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
@@ -13,121 +13,119 @@ from sonde.core.errors import UsageError, nearest
 from sonde.evaluation.judge import top_answers
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import generator
-from sonde.evaluation.tables import FACT, Results
+from sonde.evaluation.tables import FACT, LEFT, Results
 from sonde.reports.model import Facts, Item, Report, Section
 from sonde.reports.sentences import say, text
 
 TOP = 5
 GAP = "____"
-MAX_FACTS, MAX_PROMPTS = 5_000, 25_000  # on a page
+MAX_FACTS, MAX_PROMPTS = 5_000, 10_000  # on a page
 SHOWN = 300  # characters of a long prompt on a page
-
-Prompt = list[Any]  # text, then for each model [its number, correct, rank, gold probability, top]
+TOPS = ("answer", "probability", "gold")  # lists of the top answers of a prompt
 
 
 def prompts_of(
     results: Results, answers: Iterable[Answers], facts: Sequence[int], k: int = TOP, shown: int = 0
-) -> dict[int, list[Prompt]]:
-    """Every prompt of some facts (by fact_no); `shown` characters of the text, or all.
+) -> pl.DataFrame:
+    """Every prompt of some facts (by fact_no) in the order of the answers.
 
-    A top answer is [name, probability or None, whether it is gold].
+    Columns: fact_no, text (its last `shown` characters, or all), correct, rank, gold_prob, and lists
+    of the top answers: answer, probability (or null), gold (whether it is a gold answer).
     """
-    prompts: dict[int, list[Prompt]] = {number: [] for number in facts}
     about = results.facts.filter(col("fact_no").is_in(list(facts)))
-    gold = {
-        number: {name.casefold() for names in objects or () for name in names}
-        for number, objects in about.select("fact_no", "gold_names").iter_rows()
-    }
     keys = about.select(col("relation").cast(pl.String), "fact", "fact_no")
     axes = [name for name in results.probe.axes if name in results.rows.columns]
-    graded = _verdicts(results, about, axes)
-    normalize = getattr(results.probe, "normalize", "none")
+    key = ("fact_no", "template", "subject", *axes)
+    schema = {"prompt": pl.Int64, "fact_no": pl.UInt32}
+    schema |= dict.fromkeys((*key[1:], "text"), pl.String)
+    prompts = [pl.DataFrame(schema=schema)]
+    top = [
+        pl.DataFrame(schema={"prompt": pl.Int64, "answer": pl.String, "probability": pl.Float64})
+    ]
+    normalize, start = getattr(results.probe, "normalize", "none"), 0
     for batch in answers:
         frame = batch.frame.with_row_index("prompt")
         frame = frame.join(keys, on=FACT, how="inner", maintain_order="left")
-        if frame.is_empty():
-            continue
-        rows = frame["prompt"].to_numpy().astype(np.int64)
-        top = _top(batch, rows, k, normalize)
-        known = [name for name in axes if name in frame.columns]
-        named = frame.with_columns(pl.lit(None, pl.String).alias(a) for a in axes if a not in known)
-        for row in named.with_columns(col(axes).cast(pl.String)).iter_rows(named=True):
-            number, prefix, suffix = row["fact_no"], row["prefix"], row["suffix"] or ""
-            key = (number, row["template"], row["subject"], *(row[name] for name in axes))
-            gap = GAP + suffix if isinstance(batch.result, OptionScores | MaskScores) else ""
-            if shown and len(prefix) > shown:
-                prefix = "…" + prefix[-shown:]
-            names = [[name, p, name.casefold() in gold[number]] for name, p in top[row["prompt"]]]
-            verdict = graded.get(key, (None, None, None))
-            prompts[number].append([prefix + gap, [0, *verdict, names]])
-    return prompts
-
-
-def _verdicts(results: Results, about: pl.DataFrame, axes: Sequence[str]) -> dict[Any, Any]:
-    """Whether each prompt is correct, the rank of the gold answer and its probability."""
+        if frame.height:
+            words = col("prefix")
+            if shown:
+                cut = "…" + words.str.tail(shown)
+                words = pl.when(words.str.len_chars() > shown).then(cut).otherwise(words)
+            if isinstance(batch.result, OptionScores | MaskScores):
+                words = words + GAP + col("suffix").fill_null("")
+            absent = [pl.lit(None).alias(name) for name in axes if name not in frame.columns]
+            number = col("prompt").cast(pl.Int64) + start
+            top.append(_top(batch, frame["prompt"].to_numpy(), k, normalize).with_columns(number))
+            frame = frame.with_columns(*absent, prompt=number, text=words)
+            prompts.append(frame.select(list(schema)).cast(schema))
+        start += len(batch)
+    every = pl.concat(prompts)
+    gold = about.select("fact_no", name="gold_names").explode("name").explode("name")
+    gold = gold.with_columns(col("name").str.to_lowercase(), gold=True).unique()
+    best = pl.concat(top).join(
+        every.select("prompt", "fact_no"), on="prompt", maintain_order="left"
+    )
+    best = best.with_columns(name=col("answer").str.to_lowercase())
+    best = best.join(gold, on=("fact_no", "name"), **LEFT).with_columns(
+        col("gold").fill_null(False)
+    )
     here = results.select(where=col("fact_no").is_in(about["fact_no"].implode()))
-    columns = (
-        "fact_no",
-        "template",
-        "alias_no",
-        *axes,
+    graded = here.table([*key[:2], "alias_no", "aliases", *axes, "correct", "rank", "gold_logprob"])
+    verdicts = graded.select(
+        *key[:2],
+        *(col(name).cast(pl.String) for name in axes),
         "correct",
         "rank",
-        "gold_logprob",
-        "aliases",
-    )
-    rows = here.table(columns).with_columns(
-        col(axes).cast(pl.String),
         subject=col("aliases").list.get(col("alias_no"), null_on_oob=True),
-        gold_prob=col("gold_logprob").cast(pl.Float64).exp().round(5),
+        gold_prob=col("gold_logprob").cast(pl.Float64).exp(),
     )
-    verdict = ("correct", "rank", "gold_prob")
-    lines = rows.select("fact_no", "template", "subject", *axes, *verdict).collect().iter_rows()
-    return {tuple(key): tuple(values) for *key, values in ((*r[:-3], r[-3:]) for r in lines)}
+    verdicts = verdicts.unique(key, keep="last").collect()
+    every = every.join(verdicts, on=key, nulls_equal=True, **LEFT)
+    every = every.join(best.group_by("prompt", maintain_order=True).agg(TOPS), on="prompt", **LEFT)
+    return every.select("fact_no", "text", "correct", "rank", "gold_prob", *TOPS)
 
 
-def _top(
-    batch: Answers, rows: Any, k: int, normalize: Any
-) -> dict[int, list[tuple[str, float | None]]]:
-    """The top answers of some prompts of a batch, with their probabilities."""
-    top: dict[int, list[tuple[str, float | None]]] = {row: [] for row in rows.tolist()}
+def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
+    """The top answers of some prompts of a batch, with their probabilities: a row each."""
     result = batch.result.select(rows)
     match result:
         case OptionScores() | MaskScores():
-            for row, name, p in top_answers(batch, rows, k, normalize).iter_rows():
-                top[row].append((name, round(p, 4)))
+            return top_answers(batch, rows, k, normalize).cast({"prompt": pl.Int64})
         case Completions():
-            for row, words in zip(top, result.text.to_pylist(), strict=True):
-                top[row].append((words.strip(), None))
+            words = pl.Series(result.text.cast("string"), dtype=pl.String).str.strip_chars()
+            frame = pl.DataFrame({"prompt": rows, "answer": words, "probability": None})
         case Samples():
-            for row, answer in zip(top, result.to_arrow().to_pylist(), strict=True):
-                total = sum(answer["counts"])
-                shares = zip(answer["texts"], answer["counts"], strict=True)
-                top[row] = [(name, n / total) for name, n in shares][:k]
-    return top
+            texts, counts = result.texts, result.counts.values
+            frame = pl.DataFrame({
+                "prompt": rows[texts.owners],
+                "answer": pl.Series(texts.values.cast("string"), dtype=pl.String),
+                "probability": counts / np.repeat(result.counts.sums(), result.counts.counts),
+            })  # fmt: skip
+            frame = frame.group_by("prompt", maintain_order=True).head(k)
+        case _:
+            frame = pl.DataFrame({"prompt": rows[:0], "answer": [], "probability": []})
+    return frame.cast({"prompt": pl.Int64, "answer": pl.String, "probability": pl.Float64})
 
 
-def top_frame(top: Sequence[Sequence[Any]]) -> pl.DataFrame:
-    """Top answers as a table; probabilities only if any are known."""
-    schema = {"answer": pl.String, "probability": pl.Float64, "gold": pl.Boolean}
-    frame = pl.DataFrame(top, schema, orient="row")
-    frame = frame.with_columns(gold=pl.when("gold").then(pl.lit("gold")).otherwise(pl.lit("")))
+def top_frame(prompt: Mapping[str, Any]) -> pl.DataFrame:
+    """Top answers of a prompt as a table; probabilities only if any are known."""
+    schema = {"answer": pl.String, "probability": pl.Float64, "gold": pl.String}
+    values = [prompt[name] or [] for name in TOPS]
+    values[2] = ["gold" if gold else "" for gold in values[2]]
+    frame = pl.DataFrame(values, schema)
     return frame.drop("probability") if frame["probability"].is_null().all() else frame
 
 
 def page_data(facts: Facts) -> dict[str, Any]:
-    """What a page packs of the table of facts: all of them, or a random sample of many.
+    """What a page packs of the table of facts, by column: all of them, or a random sample of many.
 
-    Prompts are null for facts whose prompts would be too many.
+    `deep` lists the rows whose prompts are on the page too.
     """
     frame, n = facts.frame, facts.frame.height
-    order = generator(0, "page").permutation(n)
+    order = generator(0, "page").permutation(n)[:MAX_FACTS]
     spent = frame["prompts"].fill_null(0).to_numpy()[order].cumsum()
-    rows = sorted(order[:MAX_FACTS].tolist())
-    deep = sorted(order[:MAX_FACTS][spent[:MAX_FACTS] <= MAX_PROMPTS].tolist())
-    prompts = dict(zip(deep, facts.depth(deep), strict=True)) if facts.depth else {}
-    part = frame[rows]
-    columns = []
+    rows = np.sort(order)
+    part, columns = frame[rows], []
     for name in facts.shown:
         values, unit = part[name], facts.units.get(name, "")
         if values.dtype.is_float():
@@ -137,6 +135,10 @@ def page_data(facts: Facts) -> dict[str, Any]:
             marks = f"{name}.share" if f"{name}.share" in part.columns else "share"
             entry["marks"] = part[marks].to_list()
         columns.append(entry)
+    deep = np.searchsorted(rows, np.sort(order[spent <= MAX_PROMPTS])) if facts.depth else []
+    prompts = facts.depth(rows[deep]) if facts.depth else pl.DataFrame()
+    digits = (col("gold_prob").round(5), col("probability").list.eval(pl.element().round(4)))
+    prompts = prompts.with_columns(digits if facts.depth else [])
     return {
         "ids": part["id"].to_list(),
         "columns": columns,
@@ -144,7 +146,8 @@ def page_data(facts: Facts) -> dict[str, Any]:
         "outcome": [facts.outcome[row] for row in rows],
         "start": facts.start,
         "models": list(facts.models),
-        "prompts": [prompts.get(row) for row in rows],
+        "deep": [*map(int, deep)],
+        "prompts": {name: prompts[name].to_list() for name in prompts.columns},
         "total": n,
         "command": facts.command,
     }
@@ -165,20 +168,21 @@ def fact_report(results: Results, answers: Iterable[Answers], fact: str, k: int 
     if chosen.is_empty():
         names = dict.fromkeys(chain(facts["fact"], facts["subject"]))
         raise UsageError(f"the run has no fact {fact!r}; {nearest(fact, names)}")
-    sections, counts = [], [0, 0]
-    prompts = prompts_of(results, answers, chosen["fact_no"].to_list(), k)
+    prompts, sections = prompts_of(results, answers, chosen["fact_no"].to_list(), k), []
     for row in chosen.iter_rows(named=True):
         items: list[Item] = [say("fact.gold", gold=row["gold"] or "")]
         if row["excluded"]:
             items.append(say("fact.excluded", reason=row["excluded"]))
-        for number, (words, (_, correct, rank, p, top)) in enumerate(prompts[row["fact_no"]], 1):
-            counts = [counts[0] + bool(correct), counts[1] + 1]
-            verdict = {True: "correct", False: "incorrect", None: "not graded"}[correct]
-            if p is not None and not any(gold for *_, gold in top):
-                top = [*top, [row["gold"], p, True]]
-            note = text(say("fact.prompt", verdict=verdict, rank=rank))
+        of_fact = prompts.filter(fact_no=row["fact_no"]).iter_rows(named=True)
+        for number, prompt in enumerate(of_fact, 1):
+            verdict = {True: "correct", False: "incorrect", None: "not graded"}[prompt["correct"]]
+            if prompt["gold_prob"] is not None and not any(prompt["gold"] or ()):
+                more = row["gold"], prompt["gold_prob"], True
+                prompt |= {k: [*(prompt[k] or []), v] for k, v in zip(TOPS, more, strict=True)}
+            note = text(say("fact.prompt", verdict=verdict, rank=prompt["rank"]))
             units = {"probability": "bar"}
-            items.append(Exhibit(f"prompt-{number}", words, top_frame(top), units, "table", note))
+            frame = top_frame(prompt)
+            items.append(Exhibit(f"prompt-{number}", prompt["text"], frame, units, "table", note))
         sections.append(
             Section(row["fact"], f"{row['label'] or row['relation']}: {row['fact']}", items)
         )
@@ -187,7 +191,7 @@ def fact_report(results: Results, answers: Iterable[Answers], fact: str, k: int 
         "fact.title",
         subject=first["subject"],
         relation=first["label"] or str(first["relation"]),
-        k=counts[0],
-        n=counts[1],
+        k=int(prompts["correct"].sum()),
+        n=prompts.height,
     )
     return Report(title=title, kicker=results.probe.name, sections=sections)

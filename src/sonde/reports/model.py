@@ -35,8 +35,7 @@ class Facts:
         filters: label of a filter and the outcomes that it shows; the first shows all.
         outcome: of each row, a number.
         start: the filter that is selected at first.
-        depth: of some rows, every prompt: its text, then for each model its number, whether it is
-            correct, the rank and probability of the gold answer, and its top answers.
+        depth: every prompt of some rows: row (its place among them), then as `depth.prompts_of`.
         models: their names, if there are several.
         command: shows a fact that the page leaves out.
     """
@@ -46,7 +45,7 @@ class Facts:
     filters: Sequence[tuple[str, Sequence[int]]]
     outcome: Sequence[int]
     start: int = 0
-    depth: Callable[[Sequence[int]], list[list[Any]]] | None = None
+    depth: Callable[[Any], pl.DataFrame] | None = None
     models: Sequence[str] = ()
     command: str = ""
     id: str = "facts"

@@ -13,7 +13,8 @@
   if (!browser) return;
   const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
   const data = JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
-  const { ids, columns, filters, outcome, models, prompts, total } = data, all = outcome.map((_, i) => i);
+  const { ids, columns, filters, outcome, models, deep, prompts, total } = data, all = outcome.map((_, i) => i), shownOf = new Map(deep.map((i) => [i, []]));
+  (prompts.row ?? []).forEach((place, p) => shownOf.get(deep[place]).push(p));
   const PAGE = matchMedia("(max-width: 820px)").matches ? 15 : 25, PRINTED = 500;
   const $ = (selector) => browser.querySelector(selector), body = $("tbody"), input = $("input");
   const fold = (text) => String(text ?? "").normalize("NFD").replace(/\p{M}/gu, "").toLowerCase();
@@ -59,12 +60,14 @@
     return Array.isArray(value) ? value[0] / value[1] : typeof value === "string" ? fold(value) : value;
   }
   function depth(i) {
-    if (!prompts[i]) {
+    if (!shownOf.has(i)) {
       const other = make("td", "deep", "The prompts of this fact are not on the page: ", make("code", "", data.command.replace(/FACT$/, () => `'${ids[i].replaceAll("'", "'\\''")}'`)));
       other.colSpan = columns.length;
       return make("tr", "depth", other);
     }
-    const list = prompts[i].map(([text, ...answers]) => make("div", "", make("h4", "", text), make("div", "runs", ...answers.map(([k, correct, rank, goldP, top]) => {
+    const list = shownOf.get(i).map((p) => {
+      const [text, correct, rank, goldP] = ["text", "correct", "rank", "gold_prob"].map((name) => prompts[name][p]);
+      const top = (prompts.answer[p] ?? []).map((name, k) => [name, prompts.probability[p][k], prompts.gold[p][k]]);
       const shown = top.some(([, , gold]) => gold) || goldP === null ? top : [...top, ["gold answer", goldP, true]];
       const rows = shown.map(([name, p, gold]) => {
         const row = make("tr", gold ? "gold" : "", make("th", "", name));
@@ -75,10 +78,10 @@
         }
         return row;
       });
-      const verdict = `${models.length > 1 ? models[k] + ": " : ""}${correct === null ? "not graded" : correct ? "correct" : "incorrect"}${rank ? `, gold answer at rank ${count(rank)}` : ""}`;
-      return make("div", "", make("div", "note", mark(correct === null ? null : +correct), verdict), make("table", "top", ...rows));
-    }))));
-    const node = make("td", models.length > 1 ? "deep pairs" : "deep", make("div", "", ...(list.length ? list : ["There is no prompt to show."])));
+      const verdict = `${correct === null ? "not graded" : correct ? "correct" : "incorrect"}${rank ? `, gold answer at rank ${count(rank)}` : ""}`;
+      return make("div", "", make("h4", "", text), make("div", "note", mark(correct === null ? null : +correct), verdict), make("table", "top", ...rows));
+    });
+    const node = make("td", "deep", make("div", "", ...(list.length ? list : ["There is no prompt to show."])));
     node.colSpan = columns.length;
     return make("tr", "depth", node);
   }
@@ -130,9 +133,8 @@
   }));
   addEventListener("beforeprint", () => { state.size = PRINTED; state.page = 0; draw(); });
   addEventListener("afterprint", () => { state.size = PAGE; draw(); });
-  const deep = prompts.filter(Boolean).length;
   if (ids.length < total) $(".help").append(` The page has a random sample of ${count(ids.length)} of ${count(total)} facts.`);
-  if (deep < ids.length) $(".help").append(` It has the prompts of ${count(deep)} facts; of any other: `, make("code", "", data.command));
+  if (deep.length < ids.length) $(".help").append(` It has ${count(prompts.row?.length ?? 0)} prompts, those of ${count(deep.length)} facts. The prompts of any other fact: `, make("code", "", data.command));
   input.value = state.q;
   input.addEventListener("input", () => { state.q = input.value; state.page = 0; draw(); });
   draw();

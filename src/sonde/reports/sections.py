@@ -45,10 +45,10 @@ def prompted(view: View) -> Iterator[Item]:
         yield Exhibit("templates", "Templates", shown.head(TEMPLATES), note=note)
     fact = int(view.results.rows["fact_no"][0])
     for batch in view.answers():
-        if prompts := prompts_of(view.results, [batch], [fact], shown=SHOWN)[fact]:
-            words, (*_, top) = prompts[0]
+        for prompt in prompts_of(view.results, [batch], [fact], shown=SHOWN).iter_rows(named=True):
             note = english("example", gold=view.facts["gold"][fact] or "")
-            yield Exhibit("example", words, top_frame(top), {"probability": "bar"}, note=note)
+            frame = top_frame(prompt)
+            yield Exhibit("example", prompt["text"], frame, {"probability": "bar"}, note=note)
             return
 
 
@@ -156,12 +156,12 @@ def fact_table(view: View) -> Iterator[Item]:
     )
     outcomes = ("correct", "sometimes", "incorrect", "excluded")
     outcome = [3 if s is None else 0 if s == 1 else 2 if s == 0 else 1 for s in frame["share"]]
-    numbers = lines["fact_no"].to_list()
+    numbers = lines.select("fact_no")
 
-    def depth(rows: Sequence[int]) -> list[list[Any]]:
-        chosen = [numbers[row] for row in rows]
-        prompts = prompts_of(view.results, view.answers(), list(dict.fromkeys(chosen)), shown=SHOWN)
-        return [prompts[number] for number in chosen]
+    def depth(rows: Any) -> pl.DataFrame:
+        chosen = numbers[rows].with_row_index("row")
+        every = prompts_of(view.results, view.answers(), chosen["fact_no"].to_list(), shown=SHOWN)
+        return chosen.join(every, on="fact_no", maintain_order="left").drop("fact_no")
 
     command = f"sonde show {view.run.path if view.run else 'RUN'} FACT"
     yield Facts(
