@@ -8,11 +8,12 @@ from typing import Any
 import polars as pl
 
 from sonde.core.facts import Dataset
-from sonde.evaluation.estimate import Contrast, Group, estimate, estimate_results
+from sonde.evaluation.estimate import Contrast, Group, estimate
 from sonde.evaluation.tables import Results, collect_results
 from sonde.probes.base import Probe
 from sonde.probes.lama import Lama
 from sonde.reports.build import build
+from sonde.reports.further import estimate_with_breakdowns
 from sonde.reports.model import Report
 from tests.probes.shares import Model, answer
 from tests.worlds import dataset_of, fact, relation
@@ -70,7 +71,7 @@ def sample_report(
     **manifest: Any,
 ) -> Report:
     results, run = sample_run(data, says, probe, **manifest)
-    estimates = estimate_results(results)
+    estimates = estimate_with_breakdowns(results)
     if groups or contrasts:
         more = estimate(results, results.probe.metrics, groups=groups, contrasts=contrasts)
         estimates = pl.concat([estimates, more.filter(pl.col("group_by").list.len() > 0)])

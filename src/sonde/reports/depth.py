@@ -22,6 +22,7 @@ GAP = "____"
 MAX_FACTS, MAX_PROMPTS = 5_000, 10_000  # on a page
 SHOWN = 300  # characters of a long prompt on a page
 TOPS = ("answer", "probability", "gold")  # lists of the top answers of a prompt
+NAMED = {"prompt": pl.Int64, "answer": pl.String, "probability": pl.Float64}
 
 
 def prompts_of(
@@ -29,8 +30,8 @@ def prompts_of(
 ) -> pl.DataFrame:
     """Every prompt of some facts (by fact_no) in the order of the answers.
 
-    Columns: fact_no, text (its last `shown` characters, or all), correct, rank, gold_prob, and lists
-    of the top answers: answer, probability (or null), gold (whether it is a gold answer).
+    Columns: fact_no, text (its last `shown` characters, or all), correct, rank, gold_prob, and
+    lists of the top answers: answer, probability (or null), gold (whether it is a gold answer).
     """
     about = results.facts.filter(col("fact_no").is_in(list(facts)))
     keys = about.select(col("relation").cast(pl.String), "fact", "fact_no")
@@ -39,9 +40,7 @@ def prompts_of(
     schema = {"prompt": pl.Int64, "fact_no": pl.UInt32}
     schema |= dict.fromkeys((*key[1:], "text"), pl.String)
     prompts = [pl.DataFrame(schema=schema)]
-    top = [
-        pl.DataFrame(schema={"prompt": pl.Int64, "answer": pl.String, "probability": pl.Float64})
-    ]
+    top = [pl.DataFrame(schema=NAMED)]
     normalize, start = getattr(results.probe, "normalize", "none"), 0
     for batch in answers:
         frame = batch.frame.with_row_index("prompt")

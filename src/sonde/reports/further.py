@@ -1,11 +1,11 @@
-"""Estimates of any run beyond those of its probe: by columns of facts, trends, dates, languages."""
+"""The estimates of any run: its probe's, by columns of facts, trends, dates, languages."""
 
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from sonde.core.fact_frames import DATES
-from sonde.evaluation.estimate import Metric, estimate
+from sonde.evaluation.estimate import Group, estimate
 from sonde.evaluation.groups import breakdowns, trends
 from sonde.evaluation.languages import languages
 from sonde.evaluation.layout import Exhibit
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from sonde.runs.run import Run
 
 
+def estimate_with_breakdowns(results: Results, seed: int = 0) -> pl.DataFrame:
+    """What the probe declares, and its headlines by columns of the facts, in one pass."""
+    probe = results.probe
+    grouped, columns = breakdowns(results)
+    shown = (*probe.layout.headlines, *probe.layout.columns)
+    groups = [*probe.groups, *(Group(group.by, shown) for group in columns)]
+    return estimate(grouped, probe.metrics, groups=groups, contrasts=probe.contrasts, seed=seed)
+
+
 def further(results: Results, run: "Run | None" = None) -> tuple[pl.DataFrame, list[Exhibit]]:
-    """ESTIMATES and exhibits. Dates and languages need the dataset, so they need the run."""
+    """Trends, dates and languages, with exhibits. The last two need the dataset, so the run."""
     seed = run.manifest.selection["seed"] if run else 0
-    grouped, groups = breakdowns(results)
-    layout = results.probe.layout
-    shown = {*layout.headlines, *layout.columns}
-    metrics = [m for m in results.probe.metrics if isinstance(m, Metric) and m.id in shown]
-    parts = [trends(results, seed)]
-    if groups:
-        parts.append(estimate(grouped, metrics, groups=groups, seed=seed, whole=False))
-    exhibits: list[Exhibit] = []
+    parts, exhibits = [trends(results, seed)], list[Exhibit]()
     if run and set(DATES) & set(results.facts.columns):
         estimates, more = timeline(results, run.dataset(), seed)
         parts, exhibits = [*parts, estimates], [*exhibits, *more]

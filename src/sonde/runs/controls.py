@@ -112,10 +112,11 @@ def estimate_with_controls(
     """
     import polars as pl
 
-    from sonde.evaluation.estimate import contrast, estimate, estimate_results
+    from sonde.evaluation.estimate import contrast, estimate
+    from sonde.reports.further import estimate_with_breakdowns
 
     probe, seed = results.probe, of.manifest.selection["seed"]
-    parts = [estimate_results(results, seed)]
+    parts = [estimate_with_breakdowns(results, seed)]
     headlines = [
         metric for metric in probe.metrics if getattr(metric, "id", "") in probe.layout.headlines
     ]
