@@ -43,10 +43,10 @@ def groups_of(runs: list[Path], groups: str) -> dict[str, str]:
 def test_two_runs_are_compared_and_written(sonde: Sonde, folder: Path) -> None:
     done = sonde("compare", folder / "majority", folder / "nothing", "-o", folder / "both")
     assert done.code == 0, done.err
-    assert "No significant difference between majority and scripted: " in done.out
+    assert "majority and scripted are tied: 0.0 points" in done.out
     assert "6 shared facts" in " ".join(done.out.split())
     page = (folder / "both" / "report.html").read_text()
-    for words in ("No significant difference", "Where they differ", "Other numbers"):
+    for words in ("are tied: 0.0 points", "Where they differ", "Other numbers"):
         assert words in page, words
 
 
@@ -110,7 +110,7 @@ def test_settings_are_compared_with_those_of_the_same_probe(sonde: Sonde, folder
     four = icl(sonde, folder / "four", "--context", "relation")
     runs = [zero, four, folder / "majority"]
     done = sonde("compare", zero, folder / "majority")
-    assert "different probe: belief-icl and belief" in " ".join(done.out.split())
+    assert "same model, different probe" in " ".join(done.out.split())
     assert list(open_runs(runs)) == ["belief-icl zero-shot", "belief-icl relation", "belief"]
     assert list(groups_of(runs, "context").values()) == ["zero-shot", "relation", "none"]
 
@@ -135,7 +135,7 @@ def test_families_come_from_the_table_of_models(
 def test_bad_requests_are_rejected(sonde: Sonde, folder: Path, data: Path) -> None:
     majority, nothing = folder / "majority", folder / "nothing"
     sonde("compare", majority).refused(2, "at least two runs")
-    sonde("compare", majority, majority).refused(2, "given twice")
+    sonde("compare", majority, majority).refused(2, "listed twice")
     sonde("compare", majority, folder / "nowhere").refused(5, "nowhere")
     sonde("compare", majority, nothing, "--groups", "contxt").refused(2, "'contxt'", "known")
     sonde("compare", majority, nothing, "--groups", "a,b,c").refused(2, "3 groups for 2 runs")

@@ -80,8 +80,7 @@ def test_two_probes_on_one_table_are_different_tasks(tmp_path: Path) -> None:
     found = sonde.compare(one, other)
     assert found.verdict.difference.estimate.value == pytest.approx(1 / 6)
     assert found.verdict.sentence.endswith(
-        "same model and facts, different probe: lama and qa, "
-        "different task: scored options and generated text)"
+        "(6 shared facts; same model, different probe, different task)"
     )
     [(_, lines)] = found.report.warnings
     assert any("Tasks differ" in str(line) for line in lines)
@@ -98,7 +97,7 @@ def test_two_tables_that_share_some_facts(tmp_path: Path) -> None:
     assert found.facts["subject"].to_list() == ["Lyon", "Turin"], "Munich has another object"
     assert found.facts["correct scripted b"].to_list() == [1.0, 1.0]
     assert found.facts["correct scripted a"].to_list() == [0.0, 1.0]
-    assert found.verdict.sentence.endswith("same model, different dataset files, 2 shared facts)")
+    assert found.verdict.sentence.endswith("(2 shared facts; same model, different dataset)")
 
 
 def test_facts_with_other_objects_are_not_shared(tmp_path: Path) -> None:

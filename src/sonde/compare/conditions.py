@@ -8,6 +8,7 @@ correct objects are. Knows no metric and no report.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, reduce
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,14 +81,22 @@ class Aligned:
         originals: the conditions as they were.
         same_prompts: the same prompts are compared, not only the same facts.
         same_source: the facts come from one dataset, whatever its templates and selection.
-        dropped: how many prompts of each condition are not compared.
+        numbers: of each condition, the original number of each shared fact.
     """
 
     conditions: Mapping[str, Condition]
     originals: Mapping[str, Condition]
     same_prompts: bool
     same_source: bool
-    dropped: Mapping[str, int]
+    numbers: Mapping[str, Mapping[int, int]]
+
+    @property
+    def dropped(self) -> dict[str, int]:
+        """How many prompts of each condition are not compared."""
+        return {
+            name: self.originals[name].results.rows.height - c.results.rows.height
+            for name, c in self.conditions.items()
+        }
 
     @property
     def names(self) -> list[str]:
@@ -99,52 +108,53 @@ class Aligned:
 
 
 def open_runs(
-    given: Sequence["Run | str | Path"], advice: str = "sonde.compare(RUN, RUN)"
+    runs: Sequence["Run | str | Path"], advice: str = "sonde.compare(RUN, RUN)", least: int = 2
 ) -> dict[str, "Run"]:
-    """The runs by name, in the order given; NAME=FOLDER names one. A folder may occur once."""
+    """The runs by name, in this order; NAME=FOLDER names one. A folder may occur once."""
     from sonde.runs.run import Run, open_run
 
-    if len(given) < 2:
+    if len(runs) < least:
         raise UsageError(f"a comparison needs at least two runs; name their folders: {advice}")
     labels: list[str] = []
-    runs: list[Run | Path] = []
-    for run in given:
-        label, equals, folder = "", "", ""
-        if not isinstance(run, Run) and not Path(run).exists():
-            label, equals, folder = str(run).partition("=")
-            if equals and not (label.strip() and folder):
+    folders: list[Path] = []
+    opened: list[Run] = []
+    for run in runs:
+        label, folder = "", Path(run.path if isinstance(run, Run) else run)
+        if not isinstance(run, Run) and "=" in str(run) and not folder.exists():
+            label, _, text = (part.strip() for part in str(run).partition("="))
+            if not (label and text):
                 raise UsageError(f"write NAME=FOLDER to name a run, not {str(run)!r}")
-        labels.append(label.strip() if equals else "")
-        runs.append(run if isinstance(run, Run) else Path(folder if equals else run))
-    folders = [run.path if isinstance(run, Run) else run for run in runs]
-    resolved = [folder.resolve() for folder in folders]
-    for i, path in enumerate(resolved):
-        if path in resolved[:i]:
-            raise UsageError(f"{folders[i]} was given twice; give each run once")
-    opened = [run if isinstance(run, Run) else open_run(run) for run in runs]
+            folder = Path(text)
+        if folder.resolve() in [other.resolve() for other in folders]:
+            raise UsageError(f"{folder} is listed twice; name two different runs")
+        labels.append(label)
+        folders.append(folder)
+    for run, folder in zip(runs, folders, strict=True):
+        opened.append(run if isinstance(run, Run) else open_run(folder))
     names = [label or name for label, name in zip(labels, run_names(opened), strict=True)]
     if len(set(names)) < len(names):
         raise UsageError(f"two runs have the same name: {', '.join(names)}; write NAME=FOLDER")
     return dict(zip(names, opened, strict=True))
 
 
-def _settings(runs: Sequence["Run"]) -> list[dict[str, str]]:
-    """The settings of each run, with those of the prompt format if any run has one."""
-    forms = form_settings([run.manifest.model for run in runs])
-    probes = [run.manifest.probe for run in runs]
-    return [
-        {
-            key: _word(value)
-            for key, value in {**probe["settings"], **probe.get("vary", {}), **form}.items()
-        }
-        for probe, form in zip(probes, forms, strict=True)
+def _columns(runs: Sequence["Run"]) -> dict[str, list[str]]:
+    """Model, probe, then each setting of probes and prompt formats; "" if a run has none."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+
+    manifests = [run.manifest for run in runs]
+    formats = form_settings([manifest.model for manifest in manifests])
+    settings = [
+        {**m.probe["settings"], **m.probe.get("vary", {}), **form}
+        for m, form in zip(manifests, formats, strict=True)
     ]
-
-
-def _word(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    return {
+        "model": [plain(m.model["name"]) for m in manifests],
+        "probe": [str(m.probe["name"]) for m in manifests],
+    } | {key: [text(s.get(key, "")) for s in settings] for key in dict.fromkeys(chain(*settings))}
 
 
 def run_names(runs: Sequence["Run"]) -> list[str]:
@@ -153,30 +163,25 @@ def run_names(runs: Sequence["Run"]) -> list[str]:
     Settings are compared with those of runs of the same probe. If names are still equal, the
     folder's name is added.
     """
-    models = [plain(run.manifest.model["name"]) for run in runs]
-    probes = [str(run.manifest.probe["name"]) for run in runs]
+    columns = _columns(runs)
     controls = [run.manifest.model["name"].startswith("control:") for run in runs]
-    settings = _settings(runs)
-    parts: list[list[str]] = [[] for _ in runs]
-    keys = dict.fromkeys(key for values in settings for key in values)
-    columns = {"model": models, "probe": probes}
-    columns |= {key: [values.get(key, "") for values in settings] for key in keys}
-    for key, values in columns.items():
-        # how a control answers does not matter, and the answer decides if templates are closed
-        kinds = list(
-            zip(probes, controls, columns.get("answer", controls), strict=True)
-            if key == "close"
-            else zip(probes, controls if key == "answer" else probes, strict=True)
-        )
-        for i, value in enumerate(values):
-            rivals = {
-                v
-                for v, kind in zip(values, kinds, strict=True)
-                if key in ("model", "probe") or kind == kinds[i]
-            }
-            if len(rivals) > 1 and value:
-                parts[i].append(value if key in UNNAMED else f"{key}={value}")
-    names = [" ".join(words) or model for words, model in zip(parts, models, strict=True)]
+
+    def kind(key: str, i: int) -> tuple[object, ...]:
+        """Values are compared within a kind: how a control answers does not matter, and the answer
+        mode decides if templates are closed."""
+        if key in ("model", "probe"):
+            return ()
+        answer = columns["answer"][i] if key == "close" and "answer" in columns else ""
+        return columns["probe"][i], controls[i] and key in ("answer", "close"), answer
+
+    names = []
+    for i in range(len(runs)):
+        words = []
+        for key, values in columns.items():
+            rivals = {value for j, value in enumerate(values) if kind(key, j) == kind(key, i)}
+            if len(rivals) > 1 and values[i]:
+                words.append(values[i] if key in UNNAMED else f"{key}={values[i]}")
+        names.append(" ".join(words) or columns["model"][i])
     if len(set(names)) == len(names):
         return names
     return [f"{name} {run.path.resolve().name}" for name, run in zip(names, runs, strict=True)]
@@ -191,11 +196,11 @@ def conditions(
 ) -> dict[str, Condition]:
     """A condition per run. `relations` restricts them, by ids of relations."""
     table = model_table(None if models is None else Path(models))
-    opened = list(runs.values())
-    settings = _settings(opened)
-    group_of = _groups(opened, groups, settings, table)
-    made = {}
-    for (name, run), group, texts in zip(runs.items(), group_of, settings, strict=True):
+    columns = _columns(list(runs.values()))
+    entries = [describe(model, table) for model in columns["model"]]
+    members = _groups(groups, columns, entries)
+    by_name = {}
+    for i, (name, run) in enumerate(runs.items()):
         results = run.results()
         if relations:
             ids = results.facts["relation"].unique(maintain_order=True).cast(pl.String).to_list()
@@ -204,150 +209,147 @@ def conditions(
                     f"{name} has no relation {unknown[0]!r}; {nearest(unknown[0], ids)}"
                 )
             results = results.select(relations=relations)
-            if results.rows.is_empty():
-                raise UsageError(f"{name} has no graded prompts of {', '.join(relations)}")
-        known = describe(plain(run.manifest.model["name"]), table)
-        made[name] = Condition(
-            name=name, results=results, run=run, group=group, settings=texts, known=known
-        )
-    return made
+        if results.rows.is_empty():
+            where = f" of {', '.join(relations)}" if relations else ""
+            raise UsageError(
+                f"{name} has no graded prompts{where}, so nothing can be compared; 'sonde report "
+                f"{run.path}' lists why facts are excluded"
+            )
+        settings = {k: v[i] for k, v in columns.items() if v[i] and k not in ("model", "probe")}
+        by_name[name] = Condition(
+            name=name, results=results, run=run, group=members[i], settings=settings,
+            known=entries[i],
+        )  # fmt: skip
+    return by_name
 
 
 def _groups(
-    runs: Sequence["Run"],
-    groups: str,
-    settings: Sequence[Mapping[str, str]],
-    table: Mapping[str, Described],
+    groups: str, columns: Mapping[str, Sequence[str]], entries: Sequence[Described | None]
 ) -> list[str]:
     """The group of each run, by a key or as named one by one."""
+    models = columns["model"]
     if "," in groups:
         names = [name.strip() for name in groups.split(",")]
-        if len(names) != len(runs) or not all(names):
-            raise UsageError(f"groups names {len(names)} groups for {len(runs)} runs: {groups!r}")
+        if len(names) != len(models) or not all(names):
+            raise UsageError(f"groups names {len(names)} groups for {len(models)} runs: {groups!r}")
         return names
-    models = [plain(run.manifest.model["name"]) for run in runs]
     if groups in OF_MODELS:
-        values = [str(getattr(describe(model, table), groups, "") or "") for model in models]
+        values = [str(getattr(entry, groups, "") or "") for entry in entries]
         # a model that the table lacks is a group of its own
         return [v or f"unknown ({model})" for v, model in zip(values, models, strict=True)]
-    if groups in ("model", "probe"):
-        return models if groups == "model" else [run.manifest.probe["name"] for run in runs]
-    keys = dict.fromkeys(key for values in settings for key in values)
-    if groups not in keys:
-        hint = nearest(groups, [*OF_MODELS, "model", "probe", *keys])
+    if groups not in columns:
+        hint = nearest(groups, [*OF_MODELS, *columns])
         raise UsageError(f"runs cannot be grouped by {groups!r}; {hint}")
-    return [values.get(groups, "") or "none" for values in settings]
+    return [value or "none" for value in columns[groups]]
 
 
-def align(given: Mapping[str, Condition]) -> Aligned:
+def align(originals: Mapping[str, Condition]) -> Aligned:
     """The conditions on what they share.
 
     In a relation in which they share prompts, only these are compared; in others all prompts of
     the shared facts. Raises UsageError if no fact is shared.
     """
-    originals = list(given.values())
+    every = list(originals.values())
     # facts of one run that are equal in all that is compared count as one, unless ids are shared
-    same = len({(c.dataset, c.probe) for c in originals}) == 1
-    named = _relation_names(originals)
+    same = len({(c.dataset, c.probe) for c in every}) == 1
+    names = _relation_names(every)
     exact, keys = (
-        [_fact_keys(c, names, same, ids) for c, names in zip(originals, named, strict=True)]
+        [_fact_keys(c, name, same, ids) for c, name in zip(every, names, strict=True)]
         for ids in (True, False)
     )
     if _shared(exact).height == _shared(keys).height or same:
         keys = exact
     shared = _shared(keys)
     if shared.is_empty():
-        raise UsageError(_nothing_shared(originals))
-    first = originals[0]
+        raise UsageError(_nothing_shared(every))
+    first = every[0].results.facts
     order = keys[0].join(shared, on="key").unique("key", keep="first").sort("fact_no")
-    relation_ids = first.results.facts["relation"].gather(order["fact_no"]).cast(pl.String)
-    relations = pl.Enum(relation_ids.unique(maintain_order=True))
-    facts = first.results.facts[order["fact_no"]].with_columns(
-        relation=relation_ids.cast(relations),
+    ids = first["relation"].gather(order["fact_no"]).cast(pl.String)
+    relation = ids.cast(pl.Enum(ids.unique(maintain_order=True)))
+    facts = first[order["fact_no"]].with_columns(
+        relation=relation,
         fact_no=pl.int_range(pl.len(), dtype=pl.UInt32),
         excluded=pl.lit(None, pl.String),
     )
     numbers = order.select("key", number=pl.int_range(pl.len(), dtype=pl.UInt32))
-    parts = []
-    for condition, key in zip(originals, keys, strict=True):
+    parts, numbered = [], {}
+    for condition, key in zip(every, keys, strict=True):
+        results = condition.results
         places = key.join(numbers, on="key").select("fact_no", "number")
-        rows = condition.results.rows.join(places, on="fact_no", maintain_order="left")
-        # prompts of relations in the first condition's ids, templates likewise
-        renamed = dict(
+        numbered[condition.name] = dict(places.select("number", "fact_no").iter_rows())
+        rows = results.rows.join(places, on="fact_no", maintain_order="left")
+        rows = rows.with_columns(fact_no="number", relation=relation.gather(rows["number"]))
+        # templates of relations in the first condition's ids, like the prompts
+        new_ids = dict(
             zip(
-                condition.results.facts["relation"].gather(places["fact_no"]).cast(pl.String),
-                facts["relation"].gather(places["number"]).cast(pl.String),
+                results.facts["relation"].gather(places["fact_no"]).cast(pl.String),
+                ids.gather(places["number"]),
                 strict=True,
             )
         )
-        rows = rows.with_columns(
-            fact_no="number", relation=facts["relation"].gather(rows["number"])
-        ).drop("number")
-        templates = condition.results.templates.with_columns(col("relation").cast(pl.String))
-        templates = templates.filter(col("relation").is_in(list(renamed)))
-        templates = templates.with_columns(
-            col("relation").replace_strict(renamed, return_dtype=pl.String).cast(relations)
-        ).sort("relation", "template_no")
+        texts = col("relation").cast(pl.String)
+        templates = results.templates.filter(texts.is_in(list(new_ids))).with_columns(
+            texts.replace_strict(new_ids, return_dtype=pl.String).cast(relation.dtype)
+        )
         results = replace(
-            condition.results, facts=facts, rows=rows.sort("fact_no", maintain_order=True),
-            templates=templates,
+            results, facts=facts, rows=rows.drop("number").sort("fact_no", maintain_order=True),
+            templates=templates.sort("relation", "template_no"),
         )  # fmt: skip
         parts.append(replace(condition, results=results))
-    prompts = [_prompt_keys(part, len({c.dataset for c in originals}) > 1) for part in parts]
+    prompts = [_prompt_keys(part, len({c.dataset for c in every}) > 1) for part in parts]
     common = [name for name in prompts[0].columns if all(name in p.columns for p in prompts)]
-    both = reduce(
-        lambda a, b: a.join(b, on=common, how="semi"), [p.select(common) for p in prompts]
-    )
-    covered = facts["relation"].gather(both["fact_no"]).unique().implode()
-    aligned = {}
+    both = _intersection([p.select(common) for p in prompts], common)
+    covered = relation.gather(both["fact_no"]).unique().implode()
+    rows_of = []
     for part, prompt in zip(parts, prompts, strict=True):
         places = prompt.select(common).with_row_index("row")
         keep = places.join(both, on=common, how="semi")["row"].implode()
         rows = part.results.rows.with_row_index("row")
-        rows = rows.filter(col("row").is_in(keep) | ~col("relation").is_in(covered)).drop("row")
-        aligned[part.name] = replace(part, results=replace(part.results, rows=rows))
-    left = reduce(
-        lambda a, b: a.join(b, on="fact_no", how="semi"),
-        [c.results.rows.select("fact_no").unique() for c in aligned.values()],
-    )["fact_no"].implode()
-    for name, c in aligned.items():
-        rows = c.results.rows.filter(col("fact_no").is_in(left))
-        aligned[name] = replace(c, results=replace(c.results, rows=rows))
+        chosen = col("row").is_in(keep) | ~col("relation").is_in(covered)
+        rows_of.append(rows.filter(chosen).drop("row"))
+    left = _intersection([rows.select("fact_no") for rows in rows_of], ["fact_no"])["fact_no"]
+    aligned = {
+        part.name: replace(
+            part,
+            results=replace(part.results, rows=rows.filter(col("fact_no").is_in(left.implode()))),
+        )
+        for part, rows in zip(parts, rows_of, strict=True)
+    }
     return Aligned(
         conditions=aligned,
-        originals=given,
+        originals=originals,
         same_prompts=facts.filter(~col("relation").is_in(covered)).is_empty(),
         same_source=same
         or _shared(exact).height == shared.height == min(key["key"].n_unique() for key in exact),
-        dropped={
-            name: given[name].results.rows.height - c.results.rows.height
-            for name, c in aligned.items()
-        },
+        numbers=numbered,
     )
 
 
+def _intersection(frames: Sequence[pl.DataFrame], on: Sequence[str]) -> pl.DataFrame:
+    return reduce(lambda a, b: a.join(b, on=on, how="semi"), frames)
+
+
 def _shared(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    frames = [key.select("key").unique() for key in keys]
-    return reduce(lambda a, b: a.join(b, on="key", how="semi"), frames)
+    return _intersection([key.select("key").unique() for key in keys], ["key"])
 
 
-def _relation_names(originals: Sequence[Condition]) -> list[dict[str, str]]:
+def _relation_names(every: Sequence[Condition]) -> list[dict[str, str]]:
     """A common name for each relation, by id: its id, else its label.
 
     If each condition has one relation and they share neither, that one.
     """
-    about = [
-        c.prompted.select(col("relation").cast(pl.String), "label").unique() for c in originals
-    ]
-    ids = [frame["relation"].to_list() for frame in about]
-    labels = [[label.casefold() for label in frame["label"]] for frame in about]
+    ids, labels = [], []
+    for c in every:
+        about = c.prompted.select(col("relation").cast(pl.String), "label").unique()
+        ids.append(about["relation"].to_list())
+        labels.append([label.casefold() for label in about["label"]])
     for names in (ids, labels):
-        unique = all(len(set(own)) == len(own) for own in names)
+        unique = all(len(set(name)) == len(name) for name in names)
         if unique and set.intersection(*map(set, names)):
             break
     else:
-        names = [[""] for _ in ids] if all(len(own) == 1 for own in ids) else ids
-    return [dict(zip(own, name, strict=True)) for own, name in zip(ids, names, strict=True)]
+        names = [[""] for _ in ids] if all(len(some) == 1 for some in ids) else ids
+    return [dict(zip(some, name, strict=True)) for some, name in zip(ids, names, strict=True)]
 
 
 def _fact_keys(
@@ -394,79 +396,48 @@ def _nothing_shared(originals: Sequence[Condition]) -> str:
     )
 
 
-def describe_differences(aligned: Aligned) -> str:
-    """How else than by their models conditions differ, in a few words; empty if they do not."""
-    every = list(aligned.conditions.values())
-    some = [c for c in every if not c.is_control] or every
-    parts = []
-    probes = list(dict.fromkeys(c.probe for c in some))
-    if len(some) > 1:
-        if len(probes) > 1:
-            parts.append(f"different probe: {' and '.join(probes)}")
-        tasks = list(dict.fromkeys(c.task for c in some))
-        if len(tasks) > 1:
-            parts.append(f"different task: {' and '.join(TASKS.get(t, t) for t in tasks)}")
-        if len(probes) == 1 and not aligned.same_prompts:
-            keys = dict.fromkeys(key for c in some for key in c.settings)
-            apart = [key for key in keys if len({c.settings.get(key) for c in some}) > 1]
-            # what is set here shows in the names of runs; templates may come from the dataset
-            parts.append("different template" if not apart or any("template" in k for k in apart)
-                         else f"different prompts: {', '.join(apart)}")  # fmt: skip
-    files = not aligned.same_source
-    if files:
-        n = aligned.facts.height
-        parts.append(f"different dataset files, {n:,} shared fact{'s' * (n != 1)}")
-    if not parts:
-        return ""
-    same = ["model"] * (len({c.model for c in every}) == 1)
-    same += ["facts"] * (not files and len(probes) > 1)
-    return ", ".join([f"same {' and '.join(same)}"] * bool(same) + parts)
-
-
-def warnings(aligned: Aligned) -> Iterator[str]:
-    """What makes the comparison one of more than the models, with the command that helps."""
+def caveats(aligned: Aligned) -> Iterator[tuple[str, str]]:
+    """What else differs than the models: a word for it, or none, and a sentence with the remedy."""
     every = list(aligned.originals.values())
-    some = [c for c in every if not c.is_control]
-    some = some if len(some) > 1 else every
-
-    def by_value(values: Mapping[str, str]) -> str:
+    models = [c for c in every if not c.is_control]
+    some = models if len(models) > 1 else every
+    checks = (
+        ("probe", "Probes", {c.name: c.probe for c in some},
+         "They count other answers as correct. Compare runs of one probe."),
+        ("task", "Tasks", {c.name: TASKS.get(c.task, c.task) for c in models or every},
+         "Scored, filled and generated answers are not comparable. Set --answer where it exists."),
+        ("", "Vocabularies",
+         {c.name: c.run.manifest.model.get("tokenizer") or "" for c in some if c.task == "fill"},
+         "Each model may answer with words that another cannot. "
+         "Use a common one: sonde data vocabulary, sonde data convert --vocabulary."),
+        ("dataset", "Dataset contents",
+         {c.name: f"{c.run.manifest.dataset['name']} {c.dataset[:12]}"
+          for c in every if not aligned.same_source},
+         "Only shared facts are compared."),
+        ("", "Versions of sonde", {c.name: c.run.manifest.probe.get("sonde", "") for c in some},
+         "They may prompt or grade differently. Run again with one version."),
+    )  # fmt: skip
+    for word, heading, values, advice in checks:
         names: dict[str, list[str]] = {}
         for name, value in values.items():
             if value:
                 names.setdefault(value, []).append(name)
-        texts = [f"{', '.join(members)}: {value}" for value, members in names.items()]
-        return "; ".join(texts) if len(texts) > 1 else ""
-
-    checks = (
-        ("Probes differ", {c.name: c.probe for c in some},
-         "They count other answers as correct. Compare runs of one probe."),
-        ("Tasks differ", {c.name: TASKS.get(c.task, c.task) for c in some},
-         "Scored, filled and generated answers are not comparable. Set --answer where it exists."),
-        ("Vocabularies differ",
-         {c.name: c.run.manifest.model.get("tokenizer") or "" for c in some if c.task == "fill"},
-         "Each model may answer with words that another cannot. "
-         "Use a common one: sonde data vocabulary, sonde data convert --vocabulary."),
-        ("Dataset contents differ",
-         {c.name: f"{c.run.manifest.dataset['name']} {c.dataset[:12]}"
-          for c in every if not aligned.same_source},
-         "Only shared facts are compared."),
-        ("Versions of sonde differ", {c.name: c.run.manifest.probe.get("sonde", "") for c in some},
-         "They may prompt or grade differently. Run again with one version."),
-    )  # fmt: skip
-    for what, values, advice in checks:
-        if listing := by_value(values):
-            yield f"{what} ({listing}). {advice}"
+        if len(names) > 1:
+            listing = "; ".join(f"{', '.join(same)}: {value}" for value, same in names.items())
+            yield word, f"{heading} differ ({listing}). {advice}"
     if len({c.probe for c in some}) == 1:
         keys = dict.fromkeys(key for c in some for key in c.settings)
         if any(c.is_control for c in some):
             keys.pop("close", None)  # a control reads no template
-        apart = {key: [c.settings.get(key, "–") for c in some] for key in keys}
-        texts = [
-            f"{key} {' / '.join(values)}" for key, values in apart.items() if len(set(values)) > 1
-        ]
-        if texts:
-            listing = ", ".join(texts)
-            yield f"Settings differ ({listing}). The difference may not be due to the models."
+        values_of = {key: [c.settings.get(key, "–") for c in some] for key in keys}
+        apart = {key: values for key, values in values_of.items() if len(set(values)) > 1}
+        if not aligned.same_prompts:
+            # templates may also come from the dataset
+            word = "template" if not apart or any("template" in key for key in apart) else "prompts"
+            yield word, "Prompts differ. Each run averages all its prompts of a fact."
+        if apart:
+            listing = ", ".join(f"{key} {' / '.join(values)}" for key, values in apart.items())
+            yield "", f"Settings differ ({listing}). The difference may not be due to the models."
     sets = [
         c.results.rows.group_by("fact_no").agg(col("options_id").sort().first().alias(c.name))
         for c in aligned.conditions.values()
@@ -474,16 +445,22 @@ def warnings(aligned: Aligned) -> Iterator[str]:
     ]
     if len(sets) > 1:
         joined = reduce(lambda a, b: a.join(b, on="fact_no"), sets).drop_nulls()
-        names = joined.columns[1:]
-        differ = joined.filter(pl.any_horizontal(col(names[0]) != col(n) for n in names[1:])).height
+        options = joined.drop("fact_no")
+        differ = joined.filter(pl.any_horizontal(col(options.columns[1:]) != options[:, 0])).height
         if differ:
             yield (
-                f"The options to choose from differ for {differ:,} of {joined.height:,} facts. "
-                "One set may be easier."
+                "",
+                (
+                    f"The options to choose from differ for {differ:,} of {joined.height:,} facts. "
+                    "One set may be easier."
+                ),
             )
     for c in some:
         if reason := doubt(c.run.manifest):
             yield (
-                f"The numbers of {c.name} may not be the model's own: {reason}. "
-                "See sonde doctor --against."
+                "",
+                (
+                    f"The numbers of {c.name} may not be the model's own: {reason}. "
+                    "See sonde doctor --against."
+                ),
             )

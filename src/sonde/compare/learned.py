@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import numpy as np
 import polars as pl
 from polars import col
 
@@ -43,9 +42,10 @@ OF_FACTS = (
     Metric("easy.share", num=col("easy").cast(pl.Float64).mean(), label="easy facts"),
     Metric("majority.test", num=col("has_majority").cast(pl.Float64).mean(),
            label="facts with the majority object"),
+    Metric("majority.train", num=col("train_share").mean(),
+           label="training facts with the majority object"),
 )  # fmt: skip
 SAMPLE = 10  # facts of each kind that are shown
-NEARLY_ALWAYS, TOO_OFTEN = 0.95, 0.1  # shares from which an object counts as over-predicted
 
 
 def learn(runs: Mapping[str, "Run"], easy: Sequence[str] = (), seed: int = 0) -> Report:
@@ -65,19 +65,45 @@ def learn(runs: Mapping[str, "Run"], easy: Sequence[str] = (), seed: int = 0) ->
     easy = list(easy) or [name for name, c in every.items() if _knows_training_only(c)]
     if unknown := [name for name in easy if name not in every]:
         raise UsageError(f"no run is called {unknown[0]!r}; runs: {', '.join(every)}")
-    majority = _majorities(aligned, runs)
-    tables = _with_learning(aligned, majority, easy)
-    first = next(iter(tables.values()))
+    tables = _with_learning(aligned, _majorities(aligned, runs), easy)
+    first, *_ = tables.values()
     frames = [estimate(first, OF_FACTS, groups=("relation",), seed=seed)]
-    bases = {name: _reference(name, list(tables)) for name in tables}
+    summary = [
+        f"{len(tables)} runs on {aligned.facts.height:,} shared facts. "
+        + (
+            f"A fact is easy if {' or '.join(easy)} answers it."
+            if easy
+            else "No run decides which facts are easy: add control:naive-bayes, or use --easy."
+        )
+    ]
     for name, results in tables.items():
+        # the first run of the model, if names are METHOD@MODEL
+        base = next(n for n in tables if n.partition("@")[2] == name.partition("@")[2])
         numbers = estimate(results, METRICS, groups=("relation", "kind"), seed=seed)
         frames.append(numbers.with_columns(run=pl.lit(name)))
-        if (base := bases[name]) != name:
-            gain = contrast(results, tables[base], METRICS, seed=seed)
-            frames.append(gain.with_columns(run=pl.lit(name), reference=pl.lit(base)))
+        if base == name:
+            continue
+        gain = contrast(results, tables[base], METRICS, seed=seed)
+        frames.append(gain.with_columns(run=pl.lit(name), reference=pl.lit(base)))
+        hard = gain.filter(
+            col("group_by").list.len() == 0, metric="hard.accuracy", over="relations"
+        )
+        for value, p in hard.select("value", "p").iter_rows() if easy else ():
+            significant = "significant" if p is not None and p < 0.05 else "not significant"
+            summary.append(
+                f"On hard facts {name} differs from {base} by {100 * value:+.1f} points "
+                f"({significant})."
+            )
     estimates = pl.concat([frame for frame in frames if not frame.is_empty()])
-    return _report(aligned, tables, estimates, majority, easy, bases, seed)
+    return Report(
+        title=f"Learning from training facts: {len(tables)} runs, reference {next(iter(tables))}",
+        summary=summary,
+        sections=[Section("learning", "Learning", _exhibits(estimates, tables, seed))],
+        estimates=estimates,
+        metrics=[*METRICS, *OF_FACTS],
+        over="relations",
+        runs="run",
+    )
 
 
 def _knows_training_only(condition: Condition) -> bool:
@@ -87,230 +113,89 @@ def _knows_training_only(condition: Condition) -> bool:
     return bool(tuned or model["name"] == "control:naive-bayes")
 
 
-def _reference(name: str, names: Sequence[str]) -> str:
-    """The run that another is compared with: the first of its model, if names are METHOD@MODEL."""
-    model = name.partition("@")[2]
-    return next(n for n in names if n.partition("@")[2] == model)
-
-
-def _majorities(aligned: Aligned, runs: Mapping[str, "Run"]) -> dict[str, dict[str, int]]:
-    """Per relation how often each object is that of a training fact; the most common first."""
+def _majorities(aligned: Aligned, runs: Mapping[str, "Run"]) -> dict[str, tuple[str, float]]:
+    """The most common object of each relation's training facts, and its share of them."""
     relations = aligned.facts["relation"].unique(maintain_order=True).cast(pl.String).to_list()
     counts: dict[str, dict[str, int]] = {}
-    contents: set[str] = set()
-    for name, run in runs.items():
+    for run in {run.manifest.dataset["fingerprint"]: run for run in runs.values()}.values():
         data = run.dataset()
-        if data.fingerprint in contents:
-            continue
-        contents.add(data.fingerprint)
-        for relation in relations:
-            if relation not in {r.id for r in data.relations}:
-                continue
+        for relation in {r.id for r in data.relations} & set(relations):
             trained = dict(commonest_objects(training(data, relation).facts))
             if counts.setdefault(relation, trained) != trained:
                 raise UsageError(
-                    f"run {name!r} has other training facts of {relation} than the runs before it; "
+                    f"{run.path} has other training facts of {relation} than the runs before it; "
                     "make all runs from the same dataset"
                 )
-    return counts
+    return {r: (next(iter(c)), max(c.values()) / sum(c.values())) for r, c in counts.items() if c}
 
 
 def _with_learning(
-    aligned: Aligned, majority: Mapping[str, Mapping[str, int]], easy: Sequence[str]
+    aligned: Aligned, majorities: Mapping[str, tuple[str, float]], easy: Sequence[str]
 ) -> dict[str, Results]:
     """The results with the rows' majority answers, and the facts' majority and easiness."""
-    facts = aligned.facts
-    top = {relation: next(iter(counts), None) for relation, counts in majority.items()}
-    names = col("gold_names").list.eval(pl.element().explode())
-    facts = facts.with_columns(
-        train_majority=col("relation").cast(pl.String).replace_strict(top, return_dtype=pl.String)
-    ).with_columns(has_majority=names.list.contains(col("train_majority")))
-    solved = pl.Series("easy", [None] * facts.height, dtype=pl.Boolean)
+    relation, names = col("relation").cast(pl.String), col("gold_names").list
+    top, shares = ({r: values[i] for r, values in majorities.items()} for i in (0, 1))
+    solved = pl.lit(None, pl.Boolean)
     if easy:
-        known = np.zeros((len(easy), facts.height), dtype=bool)
-        for i, name in enumerate(easy):
-            rows = aligned.conditions[name].results.rows
-            known[i, rows.filter("correct")["fact_no"].to_numpy()] = True
-        solved = pl.Series("easy", known.any(axis=0))
-    facts = facts.with_columns(solved)
+        rows = pl.concat([aligned.conditions[n].results.rows["fact_no", "correct"] for n in easy])
+        solved = col("fact_no").is_in(rows.filter("correct")["fact_no"].implode())
+    facts = aligned.facts.with_columns(
+        train_majority=relation.replace_strict(top, default=None, return_dtype=pl.String),
+        train_share=relation.replace_strict(shares, default=None, return_dtype=pl.Float64),
+        easy=solved,
+    ).with_columns(
+        has_majority=names.eval(pl.element().explode()).list.contains(col("train_majority"))
+    )
     tables = {}
     for name, condition in aligned.conditions.items():
         rows = condition.results.rows
-        wanted = facts["train_majority"].gather(rows["fact_no"])
         answer = rows["answer"].cast(pl.String).str.strip_chars()
-        rows = rows.with_columns(answers_majority=(answer == wanted).fill_null(False))
+        majority = answer == facts["train_majority"].gather(rows["fact_no"])
+        rows = rows.with_columns(answers_majority=majority.fill_null(False))
         tables[name] = replace(condition.results, facts=facts, rows=rows)
     return tables
 
 
-def over_predicted(
-    tables: Mapping[str, Results], majority: Mapping[str, Mapping[str, int]]
-) -> pl.DataFrame:
-    """The majority object if a prompt elicits it nearly always, and other objects that are answered
-    clearly more often than they are correct; the worst first."""
-    lines = []
-    for name, results in tables.items():
-        if results.templates.is_empty():
-            continue
-        counts = results.answer_distribution().with_columns(col("relation").cast(pl.String))
-        first = results.templates.filter(col("template_no") == 1)
-        texts = dict(first.select(col("relation").cast(pl.String), "text").iter_rows())
-        for (relation,), part in counts.group_by("relation", maintain_order=True):
-            total, gold = part["n"].sum(), part["gold"].sum()
-            top = next(iter(majority.get(str(relation), {})), "")
-            trained = sum(majority.get(str(relation), {}).values())
-            for row in part.iter_rows(named=True):
-                share, test = row["n"] / total, row["gold"] / max(gold, 1)
-                is_top = row["answer"] == top
-                if share > NEARLY_ALWAYS if is_top else share - test >= TOO_OFTEN:
-                    train = (
-                        majority[str(relation)].get(row["answer"], 0) / trained if trained else None
-                    )
-                    lines.append(
-                        (
-                            name,
-                            relation,
-                            texts.get(relation, ""),
-                            row["answer"],
-                            is_top,
-                            share,
-                            train,
-                            test,
-                        )
-                    )
-    names = (
-        "run",
-        "relation",
-        "template",
-        "object",
-        "majority",
-        "answered",
-        "training facts",
-        "test facts",
-    )
-    types = (pl.String,) * 4 + (pl.Boolean,) + (pl.Float64,) * 3
-    frame = pl.DataFrame(lines, dict(zip(names, types, strict=True)), orient="row")
-    return frame.sort(col("answered") - col("test facts"), descending=True)
+def _exhibits(estimates: pl.DataFrame, tables: Mapping[str, Results], seed: int) -> list[Exhibit]:
+    """Accuracies, gains and majority answers of each run, then sampled facts."""
+    whole = estimates.filter(col("group_by").list.len() == 0, over="relations")
+    labels = {metric.id: metric.label for metric in METRICS}
+    exhibits = []
+    for id, title, of, start in (
+        ("accuracy", "Accuracy", "value", 0),
+        ("gains", "Difference from the reference run", "difference", 0),
+        ("majority", "Answers with the most common training object", "value", 4),
+    ):
+        unit, metrics = "points" if of == "difference" else "percent", METRICS[start : start + 4]
+        here = whole.filter(col("metric").is_in([m.id for m in metrics]), of=of)
+        frame = here.filter(col("run").is_not_null() & col("value").is_not_null()).select(
+            label="run", color=col("metric").replace(labels), x="value", low="low", high="high"
+        )
+        note = "Mean over relations."
+        exhibits.append(Exhibit(id, title, frame, {"x": unit}, "intervals", note, "all facts"))
+    exhibits.append(Exhibit("facts", "Sampled easy and hard facts", _sample_facts(tables, seed)))
+    return [exhibit for exhibit in exhibits if not exhibit.frame.is_empty()]
 
 
-def sample_facts(tables: Mapping[str, Results], seed: int) -> pl.DataFrame:
+def _sample_facts(tables: Mapping[str, Results], seed: int) -> pl.DataFrame:
     """Easy and hard facts with each run's answer: those that some run knows and whose object is not
     the majority; sampled by the seed."""
-    facts = next(iter(tables.values())).facts
-    some = np.zeros(facts.height, dtype=bool)
-    columns: dict[str, list[str]] = {}
+    frame = next(iter(tables.values())).facts
     for name, results in tables.items():
-        answers = [""] * facts.height
-        for n, answer, correct in results.rows.select("fact_no", "answer", "correct").iter_rows():
-            answers[n] = f"{str(answer).strip()}{' ✓' * correct}"
-            some[n] |= correct
-        columns[name] = answers
-    frame = facts.with_columns(pl.Series(name, texts) for name, texts in columns.items())
-    frame = frame.filter(pl.Series(some) & ~col("has_majority").fill_null(False))
+        answer = col("answer").cast(pl.String).str.strip_chars()
+        mark = pl.when("correct").then(pl.lit(" ✓")).otherwise(pl.lit(""))
+        answers = results.rows.unique("fact_no", keep="last", maintain_order=True)
+        answers = answers.select("fact_no", (answer + mark).alias(name))
+        frame = frame.join(answers, on="fact_no", how="left", maintain_order="left")
+    some = pl.any_horizontal(col(name).str.ends_with("✓") for name in tables)
+    frame = frame.filter(some & ~col("has_majority").fill_null(False))
     keys = pl.Series([draw_key(seed, fact) for fact in frame["fact"]], dtype=pl.UInt64)
     frame = frame.with_columns(_key=keys).sort("_key").drop_nulls("easy")
-    parts = [frame.filter(col("easy") == value).head(SAMPLE) for value in (True, False)]
-    shown = pl.concat(parts).with_columns(
-        kind=pl.when("easy").then(pl.lit("easy")).otherwise(pl.lit("hard")),
-        relation=col("relation").cast(pl.String),
-    )
-    return shown.select("kind", "relation", "subject", "gold", *columns)
-
-
-def pivot(estimates: pl.DataFrame, columns: Mapping[str, tuple[str, ...]]) -> pl.DataFrame:
-    """A row per run; `columns`: head → (metric, of, over, column and group to look at)."""
-    table: pl.DataFrame | None = None
-    for head, (metric, of, over, *group) in columns.items():
-        here = (col("metric") == metric) & (col("of") == of) & (col("over") == over)
-        here &= col("group_by").list.join(",") == (group[0] if group else "")
-        if group:
-            here &= col("group").list.join(",") == group[1]
-        cells = estimates.filter(here & col("run").is_not_null())
-        cells = cells.select("run", pl.struct("value", "low", "high", "n").alias(head))
-        if cells.is_empty():
-            continue
-        table = (
-            cells
-            if table is None
-            else table.join(cells, on="run", how="left", maintain_order="left")
-        )
-    return pl.DataFrame() if table is None else table
-
-
-def _report(
-    aligned: Aligned,
-    tables: Mapping[str, Results],
-    estimates: pl.DataFrame,
-    majority: Mapping[str, Mapping[str, int]],
-    easy: Sequence[str],
-    bases: Mapping[str, str],
-    seed: int,
-) -> Report:
-    over = "relations"
-    kinds = [
-        k for k in ("1-1", "N-1", "N-M") if k in next(iter(tables.values())).facts["kind"].to_list()
-    ]
-    accuracies = pivot(estimates, {
-        **{kind: ("accuracy", "value", "facts", "kind", kind) for kind in kinds},
-        "All": ("accuracy", "value", over),
-        "UHN": ("accuracy.uhn", "value", over),
-        "Easy": ("easy.accuracy", "value", over),
-        "Hard": ("hard.accuracy", "value", over),
-    })  # fmt: skip
-    gains = pivot(estimates, {
-        "All": ("accuracy", "difference", over),
-        "Easy": ("easy.accuracy", "difference", over),
-        "Hard": ("hard.accuracy", "difference", over),
-    })  # fmt: skip
-    shares = pivot(estimates, {
-        "answered": ("majority.answered", "value", over),
-        "correct with it": ("majority.correct", "value", over),
-        "correct with others": ("other.correct", "value", over),
-    })  # fmt: skip
-    often, sample = over_predicted(tables, majority), sample_facts(tables, seed)
-
-    def units(frame: pl.DataFrame, unit: str) -> dict[str, str]:
-        return {name: unit for name in frame.columns if name != "run"}
-
-    exhibits = [
-        Exhibit("accuracy", "Accuracy", accuracies, units(accuracies, "percent"),
-                note="Mean over relations; types of relations over facts."),
-        Exhibit("gains", "Difference from the reference run", gains, units(gains, "points")),
-        Exhibit("majority", "Answers with the most common training object", shares,
-                units(shares, "percent")),
-        Exhibit("over-predicted", "Objects that are answered too often", often,
-                {"answered": "percent", "training facts": "percent", "test facts": "percent"}),
-        Exhibit("facts", "Sampled easy and hard facts", sample),
-    ]  # fmt: skip
-    n, first = aligned.facts.height, next(iter(tables))
-    gained = [name for name, base in bases.items() if base != name]
-    decides = f"A fact is easy if {' or '.join(easy)} answers it."
-    if not easy:
-        decides = "No run decides which facts are easy: add control:naive-bayes, or use --easy."
-    summary = [f"{len(tables)} runs on {n:,} shared facts. {decides}"]
-    for name in gained:
-        line = estimates.filter(
-            (col("run") == name) & (col("metric") == "hard.accuracy") & (col("of") == "difference")
-            & (col("over") == over) & (col("group_by").list.len() == 0)
-        )  # fmt: skip
-        if easy and not line.is_empty():
-            row = line.row(0, named=True)
-            verdict = (
-                "significant"
-                if (row["p"] if row["p"] is not None else 1.0) < 0.05
-                else "not significant"
-            )
-            summary.append(
-                f"On hard facts {name} differs from {bases[name]} by "
-                f"{100 * row['value']:+.1f} points "
-                f"({verdict})."
-            )
-    return Report(
-        title=f"Learning from training facts: {len(tables)} runs, reference {bases[first]}",
-        summary=summary,
-        sections=[Section("learning", "Learning", [e for e in exhibits if not e.frame.is_empty()])],
-        estimates=estimates,
-        metrics=[*METRICS, *OF_FACTS],
-        over="relations",
-        runs="run",
+    parts = [frame.filter(easy=value).head(SAMPLE) for value in (True, False)]
+    kind = pl.when("easy").then(pl.lit("easy")).otherwise(pl.lit("hard"))
+    relation = col("relation").cast(pl.String)
+    return (
+        pl.concat(parts)
+        .select(relation, "subject", "gold", *tables, kind=kind)
+        .select("kind", pl.exclude("kind"))
     )

@@ -6,7 +6,8 @@ and no report.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from functools import reduce
+from itertools import product
 from math import ceil, sqrt
 from typing import Literal, NamedTuple
 
@@ -14,10 +15,10 @@ import numpy as np
 import polars as pl
 from polars import col
 
-from sonde.compare.conditions import Aligned, Condition, describe_differences
+from sonde.compare.conditions import Aligned, Condition, caveats
 from sonde.core.errors import UsageError
-from sonde.evaluation.estimate import Metric, contrast, estimate
-from sonde.evaluation.stats import LEVEL, Z, holm
+from sonde.evaluation.estimate import FEWEST, FLIPS, Metric, contrast, draws, estimate
+from sonde.evaluation.stats import FLAT, LEVEL, Z, flipped_sums, generator, holm, max_t
 from sonde.evaluation.tables import Results
 from sonde.reports.cells import Estimate, number
 
@@ -47,6 +48,15 @@ class Difference(NamedTuple):
         return self.p_adjusted is not None and self.p_adjusted < LEVEL
 
 
+class Leaderboard(NamedTuple):
+    """Conditions from the best: values whose intervals hold together, ranges of ranks that do, and
+    the difference between the first two."""
+
+    values: dict[str, Estimate]
+    ranks: dict[str, tuple[int, int]]
+    lead: Difference
+
+
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
     """The outcome of a comparison.
@@ -73,16 +83,14 @@ class Verdict:
 
     def described(self) -> dict[str, object]:
         """It as plain data."""
-        difference = self.difference
+        difference = self.difference._asdict()
         return {
             "sentence": self.sentence,
             "word": self.word,
             "best": list(self.best),
             "facts": self.facts,
             "metric": self.metric.id,
-            "difference": difference.estimate._asdict()
-            | {"first": difference.first, "reference": difference.reference}
-            | {"p_adjusted": difference.p_adjusted, "smallest": difference.smallest},
+            "difference": difference.pop("estimate")._asdict() | difference,
             "ranks": {name: list(ranks) for name, ranks in self.ranks.items()},
         }
 
@@ -93,20 +101,23 @@ def verdict_metric(aligned: Aligned) -> Metric:
     probe = every[0].results.probe
     if len({c.probe for c in every}) > 1:
         for c in every:
-            if mixed := [n for n in c.results.probe.separate if _several(c.results, n)]:
-                raise UsageError(
-                    f"{c.name} has several values of {mixed[0]!r}, which are never pooled; compare "
-                    f"runs of {c.probe!r} with each other"
-                )
+            rows = c.results.rows
+            for name in c.results.probe.separate:
+                if name in rows.columns and rows[name].n_unique() > 1:
+                    raise UsageError(
+                        f"{c.name} has several values of {name!r}, which are never pooled; compare "
+                        f"runs of {c.probe!r} with each other"
+                    )
         return CORRECT
     layout = probe.layout
-    wanted = layout.verdict or layout.headlines[0]
-    metric = next(m for m in probe.metrics if isinstance(m, Metric) and m.id == wanted)
+    metrics = {m.id: m for m in probe.metrics if isinstance(m, Metric) and _is_mean(m)}
+    wanted = (layout.verdict, *layout.headlines, *metrics)
+    metric = next((metrics[id] for id in wanted if id in metrics), CORRECT)
     return replace(metric, baseline=None, chance=None)
 
 
-def _several(results: Results, column: str) -> bool:
-    return column in results.rows.columns and results.rows[column].n_unique() > 1
+def _is_mean(metric: Metric) -> bool:
+    return metric.stat is None and not metric.parts
 
 
 def fact_values(results: Results, metric: Metric) -> Results:
@@ -125,62 +136,77 @@ def fact_values(results: Results, metric: Metric) -> Results:
     return replace(results, rows=rows)
 
 
+def _mean_of_values(metric: Metric) -> Metric:
+    """The metric on what `fact_values` returns."""
+    num, den = col("num").sum(), col("den").sum()
+    return replace(metric, num=num, den=den, where=None, view=None, counts="facts")
+
+
+def unit_of_differences(metric: Metric) -> str:
+    return "points" if metric.unit == "percent" else metric.unit
+
+
+def _paired(first: Results, reference: Results, metric: Metric, seed: int) -> Estimate:
+    """First minus reference, every fact counting the same."""
+    lines = contrast(first, reference, [metric], over=("facts",), seed=seed)
+    line = lines.filter(col("group_by").list.len() == 0).row(0, named=True)
+    return Estimate(*(line[name] for name in ("value", "low", "high", "n", "p")))
+
+
+def _holm(estimates: Iterable[Estimate]) -> list[float | None]:
+    """p corrected for how many there are; None if not measured."""
+    p = [e.p for e in estimates]
+    adjusted = iter(holm([value for value in p if value is not None]))
+    return [None if value is None else next(adjusted) for value in p]
+
+
 def differences(
     aligned: Aligned, metric: Metric, pairs: Iterable[tuple[str, str]], seed: int = 0
 ) -> list[Difference]:
     """First minus reference of each pair, every fact counting the same; p by Holm over pairs."""
-    conditions, pairs = aligned.conditions, list(pairs)
-    simple = metric.stat is None and not metric.parts
+    pairs, simple = list(pairs), _is_mean(metric)
     # facts are aggregated once, because the pairs of 49 models are 1,176
     parts = {
-        n: fact_values(c.results, metric) if simple else c.results for n, c in conditions.items()
-    }
-    one = metric
-    if simple:
-        one = replace(
-            metric,
-            num=col("num").sum(),
-            den=col("den").sum(),
-            where=None,
-            view=None,
-            counts="facts",
-        )
-    found = []
-    for first, reference in pairs:
-        lines = contrast(parts[first], parts[reference], [one], over=("facts",), seed=seed)
-        line = lines.filter(col("group_by").list.len() == 0).row(0, named=True)
-        estimate = Estimate(*(line[name] for name in ("value", "low", "high", "n", "p")))
-        smallest = _smallest(parts[first], parts[reference]) if simple else None
-        found.append((first, reference, estimate, smallest))
-    known = [f[2].p for f in found if f[2].p is not None]
-    adjusted = iter(holm(known))
-    unit = {"percent": "points"}.get(metric.unit, metric.unit)
+        n: fact_values(aligned.conditions[n].results, metric)
+        if simple else aligned.conditions[n].results
+        for pair in pairs for n in pair
+    }  # fmt: skip
+    one = _mean_of_values(metric) if simple else metric
+    estimates = [_paired(parts[a], parts[b], one, seed) for a, b in pairs]
+    unit = unit_of_differences(metric)
     return [
-        Difference(first, reference, e, None if e.p is None else next(adjusted), smallest, unit)
-        for first, reference, e, smallest in found
+        Difference(a, b, e, p, _smallest(parts[a], parts[b]) if simple else None, unit)
+        for (a, b), e, p in zip(pairs, estimates, _holm(estimates), strict=True)
     ]
 
 
-def _smallest(first: Results, reference: Results) -> float | None:
+def _cluster_sums(results: Results, values: pl.Series) -> np.ndarray:
+    """Values of facts summed by cluster."""
+    facts = results.facts[results.rows["fact_no"]].select("relation", "cluster", value=values)
+    sums = facts.group_by("relation", "cluster", maintain_order=True).agg(col("value").sum())
+    return sums["value"].to_numpy()
+
+
+def _smallest(first: Results, reference: Results, reach: float = Z) -> float | None:
     """The smallest difference that this test finds in 80% of samples of as many clusters.
 
     As many clusters change as here, or as many as the difference needs; for 0/1 outcomes the test
     is McNemar's, computed exactly up to 400 clusters. None if no difference is found so often.
     """
-    both = first.rows.join(reference.rows, on="fact_no", suffix="_there")
-    gap = both["num"] / both["den"] - both["num_there"] / both["den_there"]
-    cluster = first.facts["cluster"].gather(both["fact_no"])
-    sums = pl.DataFrame({"cluster": cluster, "gap": gap}).group_by("cluster").agg(col("gap").sum())
-    gaps = sums["gap"].to_numpy() * (sums.height / max(both.height, 1))
-    n, square = len(gaps), float((gaps**2).mean())
-    exact = n <= 400 and bool(np.isin(gaps, (-1, 0, 1)).all())
+    both = first.rows.join(reference.rows, on="fact_no", suffix="_reference")
+    gap = both["num"] / both["den"] - both["num_reference"] / both["den_reference"]
+    gaps = _cluster_sums(replace(first, rows=both), gap)
+    n, size = len(gaps), both.height / len(gaps)
+    square = float((gaps**2).mean())
+    exact = reach == Z and n <= 400 and size == 1 and bool(np.isin(gaps, (-1, 0, 1)).all())
     for difference in np.linspace(0.005, 1, 200):
-        spread = max(square, difference**2, difference if exact else 0.0)
+        mean = difference * size  # of a cluster
+        spread = max(square, mean**2, difference if exact else 0.0)
         if exact:
             enough = _mcnemar_power(n, difference, spread) >= 0.8
         else:
-            error = sqrt(spread / n), sqrt(max(spread - difference**2, 0.0) / n)
-            enough = difference >= Z * error[0] + POWER * error[1]
+            errors = sqrt(spread / n), sqrt(max(spread - mean**2, 0.0) / n)
+            enough = mean >= reach * errors[0] + POWER * errors[1]
         if enough:
             return float(difference)
     return None
@@ -196,73 +222,110 @@ def _mcnemar_power(n: int, difference: float, changed: float) -> float:
     return float((binom.pmf(m, n, changed) * binom.cdf(losses, m, worse)).sum())
 
 
+def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
+    """The values of conditions on the facts that all of them measure, and their ranks.
+
+    Bootstrap draws of all conditions give the intervals (max-t). For the ranks, the signs of whole
+    clusters are flipped, in all conditions alike; the largest |t| of any pair in each flip decides
+    how large a significant difference is. So it holds for all pairs together, and a rank range
+    follows every condition that is significantly better and precedes every one that is worse.
+    """
+    parts = {n: fact_values(c.results, metric) for n, c in aligned.conditions.items()}
+    shared = reduce(
+        lambda a, b: a.join(b, on="fact_no"), [p.rows[["fact_no"]] for p in parts.values()]
+    )
+    measured = col("fact_no").is_in(shared["fact_no"].implode())
+    parts = {n: replace(p, rows=p.rows.filter(measured)) for n, p in parts.items()}
+    one, sign = _mean_of_values(metric), -1.0 if metric.better == "lower" else 1.0
+    drawn = np.column_stack([draws(part, one, "facts", seed) for part in parts.values()])
+    values: dict[str, Estimate] = {}
+    for (name, part), half in zip(parts.items(), max_t(drawn)[0].tolist(), strict=True):
+        lines = estimate(part, [one], over=("facts",), seed=seed)
+        line = lines.filter(col("of") == "value").row(0, named=True)
+        value, low, high = line["value"], line["low"], line["high"]
+        if low is not None and len(parts) > 2:
+            # no draw of an accuracy of 0 or 1 differs, but its own interval has a width
+            ends = (0.0, 1.0) if metric.unit == "percent" else (-np.inf, np.inf)
+            low = max(min(low, value - half), ends[0])
+            high = min(max(high, value + half), ends[1])
+        values[name] = Estimate(value, low, high, line["n"])
+    order = sorted(parts, key=lambda name: -sign * (values[name].value or 0.0))
+    values, n = {name: values[name] for name in order}, shared.height
+    sums = np.column_stack([
+        _cluster_sums(p, (p.rows["num"] - v * p.rows["den"]) / p.rows["den"].mean() + v)
+        for p, v in ((parts[name], values[name].value or 0.0) for name in order)
+    ])  # fmt: skip
+    totals, products = sums.sum(axis=0), sums.T @ sums
+    squares = np.add.outer(products.diagonal(), products.diagonal()) - 2 * products
+    errors = np.sqrt(np.where(squares > FLAT * n, squares, np.inf))
+    t = sign * np.subtract.outer(totals, totals) / errors
+    critical = np.inf
+    if len(order) == 2:
+        second, first = aligned.names
+        [lead] = differences(aligned, metric, [(first, second)], seed)
+        critical = 0.0 if lead.significant else np.inf
+    else:
+        lead = Difference(*order[:2], Estimate((totals[0] - totals[1]) / n, n=n), None, None)
+        if len(sums) >= FEWEST:
+            flips = 2 * flipped_sums(sums, generator(seed, "leaderboard"), FLIPS) - totals
+            gaps = (np.abs((flips[:, [i]] - flips) / e).max(axis=1) for i, e in enumerate(errors))
+            largest = np.sort(reduce(np.maximum, gaps))
+            critical = float(largest[-(ceil(LEVEL * (1 + FLIPS)) - 1)]) + FLAT
+            p = (1 + int((largest >= abs(t[0, 1]) - FLAT).sum())) / (1 + FLIPS)
+            value, half = lead.estimate.value or 0.0, critical * float(errors[0, 1]) / n
+            smallest = _smallest(*(parts[name] for name in order[:2]), critical)
+            lead = Difference(*order[:2], Estimate(value, value - half, value + half, n, p), p,
+                              smallest, unit_of_differences(metric))  # fmt: skip
+    better = t > critical
+    ranks = {
+        name: (1 + int(better[:, i].sum()), len(order) - int(better[i].sum()))
+        for i, name in enumerate(order)
+    }
+    return Leaderboard(values, ranks, lead)
+
+
 def verdict(aligned: Aligned, seed: int = 0) -> Verdict:
     """Which condition is better. Nothing is concluded if most answers of one are empty."""
     metric, names = verdict_metric(aligned), aligned.names
-    values = {n: _value(c, metric, seed) for n, c in aligned.conditions.items()}
-    sign = -1.0 if metric.better == "lower" else 1.0
-    order = sorted(names, key=lambda n: (-sign * (values[n].value or 0.0), names.index(n)))
-    pairs = [(names[1], names[0])] if len(names) == 2 else list(combinations(order, 2))
-    found = differences(aligned, metric, pairs, seed)
-    ranks = _ranks(names, found, sign)
-    best = tuple(name for name, (rank, _) in ranks.items() if rank == 1)
-    lead = found[0]
+    board = leaderboard(aligned, metric, seed)
+    values, lead, order = board.values, board.lead, list(board.values)
+    best = tuple(name for name in order if board.ranks[name][0] == 1)
     n, total = lead.estimate.n, len(names)
     shares = {name: f"{name} ({number(values[name].value, metric.unit)})" for name in order}
+    word: Word = "none"
     if total == 2:
-        second, first = pairs[0]
-        better = sign * (lead.estimate.value or 0.0) > 0
-        word: Word = ("better" if better else "worse") if lead.significant else "none"
-        sentence = (
-            f"{second} is {word} than {first}"
-            if word != "none"
-            else f"No significant difference between {first} and {second}"
-        )
+        first, second = names
+        sentence = f"No significant difference between {first} and {second}"
+        if lead.significant:
+            word = "better" if best == (second,) else "worse"
+            sentence = f"{second} is {word} than {first}"
+        elif not lead.estimate.value:
+            sentence = f"{first} and {second} are tied"
         sentence += f": {change(lead)}"
     elif best == (order[0],):
         word = "best"
         sentence = f"{shares[order[0]]} is best of {total}, ahead of {shares[order[1]]}"
         sentence += f": {change(lead)}"
     else:
-        word = "none"
         some = "No significant difference among" if len(best) == total else "Best is one of"
-        sentence = f"{some} {', '.join(shares[name] for name in order if name in best)}"
+        sentence = f"{some} {', '.join(shares[name] for name in best)}"
     if empty := [text for c in aligned.conditions.values() if (text := _emptiness(c))]:
         word, best = "not concluded", ()
         sentence = f"No conclusion is drawn: most answers of {' and '.join(empty)}"
-    apart = describe_differences(aligned)
-    more = f"{n:,} shared fact{'s' * (n != 1)}" + (f"; {apart}" if apart else "")
+    about = [f"{n:,} shared fact{'s' * (n != 1)}"]
+    if differs := [f"different {word}" for word, _ in caveats(aligned) if word]:
+        same = ["same model"] * (len({c.model for c in aligned.conditions.values()}) == 1)
+        about.append(", ".join([*same, *differs]))
     return Verdict(
-        sentence=f"{sentence} ({more})",
+        sentence=f"{sentence} ({'; '.join(about)})",
         word=word,
         best=best,
         difference=lead,
         facts=n,
-        ranks=ranks,
+        ranks=board.ranks,
         values=values,
         metric=metric,
     )
-
-
-def _value(condition: Condition, metric: Metric, seed: int) -> Estimate:
-    lines = estimate(condition.results, [metric], over=("facts",), seed=seed)
-    line = lines.filter(col("of") == "value").row(0, named=True)
-    return Estimate(*(line[name] for name in ("value", "low", "high", "n")))
-
-
-def _ranks(
-    names: Sequence[str], found: Sequence[Difference], sign: float
-) -> dict[str, tuple[int, int]]:
-    """From and to of each: after every one that is significantly better, before every worse one."""
-    better = dict.fromkeys(names, 0)
-    worse = dict.fromkeys(names, 0)
-    for d in found:
-        if d.significant:
-            ahead = sign * (d.estimate.value or 0.0) > 0
-            winner, loser = (d.first, d.reference) if ahead else (d.reference, d.first)
-            better[loser] += 1
-            worse[winner] += 1
-    return {name: (1 + better[name], len(names) - worse[name]) for name in names}
 
 
 def change(d: Difference) -> str:
@@ -276,15 +339,26 @@ def change(d: Difference) -> str:
     return f"{number(e.value, d.unit)}{points}" + (f" ({', '.join(inside)})" if inside else "")
 
 
+def needed(d: Difference) -> str:
+    """What this comparison could find, in a sentence."""
+    if d.smallest is None or d.unit != "points":
+        return ""
+    half = ceil(4 * d.estimate.n / 10) * 10
+    return (
+        f"With these {d.estimate.n:,} facts a difference of {100 * d.smallest:.1f} points is found "
+        f"in 80% of samples. Half of it takes about {half:,} facts."
+    )
+
+
 def _emptiness(condition: Condition) -> str:
     rows = condition.results.rows
     if "answer" not in rows.columns or "generate" not in condition.task:
         return ""
-    written = rows.filter(col("answer_mode").cast(pl.String) == "generate")
-    empty = int((written["answer"].cast(pl.String) == "").sum())
-    if 2 * empty <= written.height:
+    generated = rows.filter(col("answer_mode").cast(pl.String) == "generate")
+    empty = int((generated["answer"].cast(pl.String) == "").sum())
+    if 2 * empty <= generated.height:
         return ""
-    return f"{condition.name} are empty ({empty:,} of {written.height:,})"
+    return f"{condition.name} are empty ({empty:,} of {generated.height:,})"
 
 
 def changed_facts(aligned: Aligned) -> pl.DataFrame:
@@ -297,23 +371,16 @@ def changed_facts(aligned: Aligned) -> pl.DataFrame:
     )
     for name, condition in aligned.conditions.items():
         rows = condition.results.rows
-        means = [
-            col(column).cast(pl.Float64).mean().alias(f"{column} {name}")
-            for column in ("correct", "confidence")
-            if column in rows.columns
-        ]
-        values = rows.group_by("fact_no").agg(means)
-        if "answer" in rows.columns:
-            texts = rows.select("fact_no", col("answer").cast(pl.String)).drop_nulls()
-            counts = texts.group_by("fact_no", "answer").len()
-            counts = counts.sort("len", "answer", descending=[True, False])
-            top = counts.unique("fact_no", keep="first").select(
-                "fact_no", col("answer").alias(f"answer {name}")
-            )
-            frame = frame.join(top, on="fact_no", how="left", maintain_order="left")
+        columns = {
+            "answer": col("answer").cast(pl.String).drop_nulls().mode().sort().first(),
+            "correct": col("correct").cast(pl.Float64).mean(),
+            "confidence": col("confidence").cast(pl.Float64).mean(),
+        }
+        values = rows.group_by("fact_no").agg(
+            value.alias(f"{column} {name}") for column, value in columns.items() if column in rows
+        )
         frame = frame.join(values, on="fact_no", how="left", maintain_order="left")
-    frame = frame.drop("fact_no")
-    names = aligned.names
+    frame, names = frame.drop("fact_no"), aligned.names
     if len(names) != 2 or not {f"correct {name}" for name in names} <= set(frame.columns):
         return frame
     before, after = (col(f"correct {name}") for name in names)
@@ -338,62 +405,39 @@ def flipped(facts: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     return some.sort(apart, descending=True, maintain_order=True)
 
 
+def fact_groups(aligned: Aligned, column: str) -> pl.DataFrame:
+    """fact_no and group of the facts by a column; groups under five facts are merged into "other".
+
+    Empty if all are in one group.
+    """
+    prompted = next(iter(aligned.conditions.values())).prompted.select("fact_no", group=column)
+    is_list = prompted["group"].dtype == pl.List
+    groups = (prompted.explode("group") if is_list else prompted).drop_nulls().unique()
+    if groups["group"].n_unique() < 2:
+        groups = groups.clear()
+    few = pl.when(pl.len().over("group") < 5).then(pl.lit("other"))
+    return groups.with_columns(group=few.otherwise(col("group").cast(pl.String))).unique()
+
+
 def by_group(
     aligned: Aligned, metric: Metric, reference: str, columns: Sequence[str], seed: int = 0
 ) -> pl.DataFrame:
-    """Differences from the reference in each value of some columns, and in each relation.
+    """Differences from the reference in each group of facts, by some columns of facts.
 
-    p_adjusted is Holm's over the groups of one column and condition; groups under five facts are
-    merged into "other". Columns: run, column, group, value, low, high, p, p_adjusted, n.
+    p_adjusted is Holm's over the groups of one column and condition. Columns: run, column, group,
+    value, low, high, p, p_adjusted, n.
     """
-    lines = []
-    base = aligned.conditions[reference].results
-    for name, condition in aligned.conditions.items():
-        if name == reference:
-            continue
-        for column in columns:
-            texts = condition.results.table(["fact_no", column]).unique().collect()
-            texts = texts.explode(column) if texts[column].dtype == pl.List else texts
-            texts = texts.drop_nulls().with_columns(col(column).cast(pl.String))
-            sizes = texts.group_by(column).agg(n=col("fact_no").n_unique())
-            if sizes.height < 2:
-                continue
-            few = sizes.filter(col("n") < 5)[column].to_list()
-            label = pl.when(col(column).is_in(few)).then(pl.lit("other")).otherwise(column)
-            groups = texts.select("fact_no", group=label).unique()
-            found = []
-            if column == "relation" and not few:
-                lines_of = contrast(condition.results, base, [metric], over=("facts",), seed=seed)
-                for line in lines_of.iter_rows(named=True):
-                    if line["group_by"]:
-                        numbers = [line[k] for k in ("value", "low", "high", "p", "n")]
-                        found.append([name, column, line["group"][0], *numbers])
-                sizes = sizes.clear()
-            for group in sorted(groups["group"].unique()) if not sizes.is_empty() else ():
-                facts = groups.filter(col("group") == group)["fact_no"].implode()
-                first, second = (
-                    replace(r, rows=r.rows.filter(col("fact_no").is_in(facts)))
-                    for r in (condition.results, base)
-                )
-                table = contrast(first, second, [metric], over=("facts",), seed=seed)
-                line = table.filter(col("group_by").list.len() == 0).row(0, named=True)
-                numbers = [line[k] for k in ("value", "low", "high", "p", "n")]
-                found.append([name, column, group, *numbers])
-            adjusted = iter(holm([f[6] for f in found if f[6] is not None]))
-            for f in found:
-                p = None if f[6] is None else next(adjusted)
-                lines.append((*f[:7], p, f[7]))
+    lines, one = [], _mean_of_values(metric)
+    parts = {n: fact_values(c.results, metric) for n, c in aligned.conditions.items()}
+    for name, column in product(parts, columns):
+        groups = fact_groups(aligned, column) if name != reference else pl.DataFrame()
+        estimates = {}
+        for (group,), facts in sorted(groups.group_by("group")) if len(groups) else ():
+            here = col("fact_no").is_in(facts["fact_no"].implode())
+            both = (replace(parts[n], rows=parts[n].rows.filter(here)) for n in (name, reference))
+            estimates[group] = _paired(*both, one, seed)
+        for (group, e), p in zip(estimates.items(), _holm(estimates.values()), strict=True):
+            lines.append((name, column, group, e.value, e.low, e.high, e.p, p, e.n))
     names = ("run", "column", "group", "value", "low", "high", "p", "p_adjusted", "n")
     types = (pl.String,) * 3 + (pl.Float64,) * 5 + (pl.UInt32,)
     return pl.DataFrame(lines, dict(zip(names, types, strict=True)), orient="row")
-
-
-def needed(d: Difference) -> str:
-    """What this comparison could find, in a sentence."""
-    if d.smallest is None or d.unit != "points":
-        return ""
-    half = ceil(4 * d.estimate.n / 10) * 10
-    return (
-        f"With these {d.estimate.n:,} facts a difference of {100 * d.smallest:.1f} points is found "
-        f"in 80% of samples. Half of it takes about {half:,} facts."
-    )
