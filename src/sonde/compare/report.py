@@ -167,17 +167,15 @@ def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
             units[head] = "answer"
             columns |= {head: col(f"answer {name}"), f"{head}.share": col(f"correct {name}")}
 
-    def depth(rows: Sequence[int]) -> list[list[Any]]:
+    def depth(rows: Sequence[int]) -> pl.DataFrame:
         """Every prompt with the answers of all runs that it was sent to."""
-        texts: list[dict[str, list[Any]]] = [{} for _ in rows]
+        parts = []
         for k, (name, condition) in enumerate(aligned.originals.items()):
             numbers = [aligned.numbers[name][row] for row in rows]
             answers = stored_answers(condition.run)
             prompts = prompts_of(condition.results, answers, numbers, shown=SHOWN)
-            for place, number_of in zip(texts, numbers, strict=True):
-                for text, (_, *answer) in prompts[number_of]:
-                    place.setdefault(text, []).append([k, *answer])
-        return [[[text, *answers] for text, answers in place.items()] for place in texts]
+            parts.append(prompts.with_columns(model=k))
+        return pl.concat(parts)
 
     yield Facts(
         frame=facts.select(**columns),

@@ -18,7 +18,7 @@ from sonde.evaluation.groups import TRENDS
 from sonde.evaluation.languages import ACCURACY, COUPLES
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.tables import Results
-from sonde.evaluation.timeline import BEST, FIT, METRICS
+from sonde.evaluation.timeline import METRICS
 from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.reports import sections
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 NOTABLE = 0.01  # share of excluded facts that is worth a warning
 CUT = 0.1  # share of answers that were cut
 REASONED = "</think>"
-CATALOG = (*TRENDS, *METRICS, FIT, BEST, ACCURACY, *COUPLES)
+CATALOG = (*TRENDS, *METRICS, ACCURACY, *COUPLES)
 
 
 def build(

@@ -149,7 +149,8 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
             return ""
         if "text" in line and (shared or name == names[0]) and line["text"] is not None:
             return cell(line["text"])
-        ends = (None, None) if name != names[0] else (line.get("low"), line.get("high"))
+        ends = (line.get("low"), line.get("high"))
+        ends = ends if name == names[0] or "low" in item.units else (None, None)
         return interval(Estimate(line[value], *ends), unit)
 
     axes = {"label": "", "x": item.x_label, "y": item.y_label}

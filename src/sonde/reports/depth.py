@@ -28,10 +28,10 @@ NAMED = {"prompt": pl.Int64, "answer": pl.String, "probability": pl.Float64}
 def prompts_of(
     results: Results, answers: Iterable[Answers], facts: Sequence[int], k: int = TOP, shown: int = 0
 ) -> pl.DataFrame:
-    """Every prompt of some facts (by fact_no) in the order of the answers.
+    """Every prompt of some facts (by fact_no), in their order.
 
-    Columns: fact_no, text (its last `shown` characters, or all), correct, rank, gold_prob, and
-    lists of the top answers: answer, probability (or null), gold (whether it is a gold answer).
+    Columns: row (of the fact in `facts`), text (its last `shown` characters, or all), correct,
+    rank, gold_prob, and of the top answers lists: answer, probability (or null), gold (or not).
     """
     about = results.facts.filter(col("fact_no").is_in(list(facts)))
     keys = about.select(col("relation").cast(pl.String), "fact", "fact_no")
@@ -81,7 +81,9 @@ def prompts_of(
     verdicts = verdicts.unique(key, keep="last").collect()
     every = every.join(verdicts, on=key, nulls_equal=True, **LEFT)
     every = every.join(best.group_by("prompt", maintain_order=True).agg(TOPS), on="prompt", **LEFT)
-    return every.select("fact_no", "text", "correct", "rank", "gold_prob", *TOPS)
+    rows = pl.DataFrame({"fact_no": pl.Series(facts, dtype=pl.UInt32)}).with_row_index("row")
+    every = rows.join(every, on="fact_no", maintain_order="left_right")
+    return every.select("row", "text", "correct", "rank", "gold_prob", *TOPS)
 
 
 def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
@@ -168,11 +170,11 @@ def fact_report(results: Results, answers: Iterable[Answers], fact: str, k: int 
         names = dict.fromkeys(chain(facts["fact"], facts["subject"]))
         raise UsageError(f"the run has no fact {fact!r}; {nearest(fact, names)}")
     prompts, sections = prompts_of(results, answers, chosen["fact_no"].to_list(), k), []
-    for row in chosen.iter_rows(named=True):
+    for n, row in enumerate(chosen.iter_rows(named=True)):
         items: list[Item] = [say("fact.gold", gold=row["gold"] or "")]
         if row["excluded"]:
             items.append(say("fact.excluded", reason=row["excluded"]))
-        of_fact = prompts.filter(fact_no=row["fact_no"]).iter_rows(named=True)
+        of_fact = prompts.filter(row=n).iter_rows(named=True)
         for number, prompt in enumerate(of_fact, 1):
             verdict = {True: "correct", False: "incorrect", None: "not graded"}[prompt["correct"]]
             if prompt["gold_prob"] is not None and not any(prompt["gold"] or ()):

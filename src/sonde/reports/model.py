@@ -35,7 +35,8 @@ class Facts:
         filters: label of a filter and the outcomes that it shows; the first shows all.
         outcome: of each row, a number.
         start: the filter that is selected at first.
-        depth: every prompt of some rows: row (its place among them), then as `depth.prompts_of`.
+        depth: every prompt of some rows, as of `depth.prompts_of`; `model` is the number of its
+            model, if there are several.
         models: their names, if there are several.
         command: shows a fact that the page leaves out.
     """
@@ -45,7 +46,7 @@ class Facts:
     filters: Sequence[tuple[str, Sequence[int]]]
     outcome: Sequence[int]
     start: int = 0
-    depth: Callable[[Any], pl.DataFrame] | None = None
+    depth: Callable[[Sequence[int]], pl.DataFrame] | None = None
     models: Sequence[str] = ()
     command: str = ""
     id: str = "facts"

@@ -65,23 +65,25 @@
       other.colSpan = columns.length;
       return make("tr", "depth", other);
     }
-    const list = shownOf.get(i).map((p) => {
-      const [text, correct, rank, goldP] = ["text", "correct", "rank", "gold_prob"].map((name) => prompts[name][p]);
+    const texts = new Map();
+    for (const p of shownOf.get(i)) texts.set(prompts.text[p], [...(texts.get(prompts.text[p]) ?? []), p]);
+    const list = [...texts].map(([text, places]) => make("div", "", make("h4", "", text), make("div", "runs", ...places.map((p) => {
+      const [correct, rank, goldP] = ["correct", "rank", "gold_prob"].map((name) => prompts[name][p]);
       const top = (prompts.answer[p] ?? []).map((name, k) => [name, prompts.probability[p][k], prompts.gold[p][k]]);
       const shown = top.some(([, , gold]) => gold) || goldP === null ? top : [...top, ["gold answer", goldP, true]];
-      const rows = shown.map(([name, p, gold]) => {
+      const rows = shown.map(([name, share, gold]) => {
         const row = make("tr", gold ? "gold" : "", make("th", "", name));
-        if (p !== null) {
+        if (share !== null) {
           const bar = make("div", "bar1");
-          bar.style.width = `${Math.max(p * 100, 0.5)}%`;
-          row.append(make("td", "", bar), make("td", "number", percent(p)));
+          bar.style.width = `${Math.max(share * 100, 0.5)}%`;
+          row.append(make("td", "", bar), make("td", "number", percent(share)));
         }
         return row;
       });
-      const verdict = `${correct === null ? "not graded" : correct ? "correct" : "incorrect"}${rank ? `, gold answer at rank ${count(rank)}` : ""}`;
-      return make("div", "", make("h4", "", text), make("div", "note", mark(correct === null ? null : +correct), verdict), make("table", "top", ...rows));
-    });
-    const node = make("td", "deep", make("div", "", ...(list.length ? list : ["There is no prompt to show."])));
+      const verdict = `${models.length > 1 ? models[prompts.model[p]] + ": " : ""}${correct === null ? "not graded" : correct ? "correct" : "incorrect"}${rank ? `, gold answer at rank ${count(rank)}` : ""}`;
+      return make("div", "", make("div", "note", mark(correct === null ? null : +correct), verdict), make("table", "top", ...rows));
+    }))));
+    const node = make("td", models.length > 1 ? "deep pairs" : "deep", make("div", "", ...(list.length ? list : ["There is no prompt to show."])));
     node.colSpan = columns.length;
     return make("tr", "depth", node);
   }

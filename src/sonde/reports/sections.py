@@ -129,7 +129,7 @@ def fact_table(view: View) -> Iterator[Item]:
     wanted = ["subject", *view.layout.browse, *(["confidence"] if "confidence" in rows else [])]
     wanted += [name for name in facts.columns if name.startswith(USER)]
     wanted = [name for name in dict.fromkeys(wanted) if name != "correct"]
-    graded = view.results.browse([*wanted, "correct"], facts.height)
+    graded = view.results.browse([*wanted, "correct"])
     fixed = [name for name in wanted if name in facts.columns and name not in rows]
     lines = facts.select("fact_no", *fixed, id="fact").join(
         graded.drop(fixed), on="fact_no", how="left", maintain_order="left"
@@ -156,12 +156,10 @@ def fact_table(view: View) -> Iterator[Item]:
     )
     outcomes = ("correct", "sometimes", "incorrect", "excluded")
     outcome = [3 if s is None else 0 if s == 1 else 2 if s == 0 else 1 for s in frame["share"]]
-    numbers = lines.select("fact_no")
+    numbers = lines["fact_no"]
 
-    def depth(rows: Any) -> pl.DataFrame:
-        chosen = numbers[rows].with_row_index("row")
-        every = prompts_of(view.results, view.answers(), chosen["fact_no"].to_list(), shown=SHOWN)
-        return chosen.join(every, on="fact_no", maintain_order="left").drop("fact_no")
+    def depth(rows: Sequence[int]) -> pl.DataFrame:
+        return prompts_of(view.results, view.answers(), numbers[rows].to_list(), shown=SHOWN)
 
     command = f"sonde show {view.run.path if view.run else 'RUN'} FACT"
     yield Facts(
