@@ -29,11 +29,16 @@ class CompareOptions:
         "family",
     )
     models: Path | None = option("Your own table of models: families, sizes, stages.", None)
+    paper: str = option(
+        "The tables and figures of a paper: belief, belief-icl, ic-lke, monitor, optiprompt, or "
+        "a TOML file of your own.",
+        "",
+    )
     learning: bool = option(
         "Runs of lama: how much may be learned from the training facts.", False, "--learning"
     )
     easy: str = option(
-        "With --learning: runs whose correct answers make a fact easy, separated by commas "
+        "With --learning or --paper optiprompt: runs whose correct answers make a fact easy, separated by commas "
         "(default: naive Bayes and fine-tuned random models).",
         "",
     )
@@ -60,13 +65,26 @@ def compare(wanted: CompareOptions) -> None:
     from sonde.compare import compare as compare_runs
     from sonde.compare import learning
     from sonde.compare.conditions import open_runs
+    from sonde.compare.views import paper
 
-    if wanted.easy and not wanted.learning:
+    if wanted.easy and not (wanted.learning or wanted.paper):
         raise UsageError("--easy names the runs that decide what is easy for --learning; give both")
-    runs = open_runs(wanted.folders, "sonde compare RUN RUN …")
+    if wanted.paper and (wanted.learning or wanted.fail_if_worse):
+        raise UsageError("--paper makes tables and no verdict; drop --learning or --fail-if-worse")
+    runs = open_runs(wanted.folders, "sonde compare RUN RUN …", least=1 if wanted.paper else 2)
     verdict = None
     with waiting("comparing the runs"):
-        if wanted.learning:
+        if wanted.paper:
+            report = paper(
+                wanted.paper,
+                runs,
+                groups=wanted.groups,
+                models=wanted.models,
+                relations=listed(wanted.relations),
+                easy=listed(wanted.easy),
+                seed=wanted.seed,
+            )
+        elif wanted.learning:
             report = learning(*wanted.folders, easy=listed(wanted.easy), seed=wanted.seed)
         else:
             found = compare_runs(
