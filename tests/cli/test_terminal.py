@@ -96,7 +96,6 @@ VERBS = (
     ("run", "ic-lke"),
     ("run", "eic-lke"),
     ("run", "lke-baselines"),
-    ("run", "lke-separators"),
     ("run", "lke-sequence"),
     ("run", "lke-shots"),
     ("run", "framing"),

@@ -88,7 +88,7 @@ CASES: dict[str, Case] = {
     "belief-filled-many": Run(_atlas("belief", "many", answer="fill", controls=COUNTED, **FEW)),
     "belief-scored-bayes": Run(_atlas("belief", "naive-bayes", answer="score", **FEW)),
     "belief-languages": Run(_tongues("belief", "llama", bias=False, **FEW)),
-    "belief-reread": Reread("belief-scored", {"fluctuation": "pair", "fluctuation_draws": 300}),
+    "belief-reread": Reread("belief-scored", {"fluctuation_draws": 300}),
     # belief-icl
     **{
         f"belief-icl-{style}-{context}": Run(
@@ -101,7 +101,7 @@ CASES: dict[str, Case] = {
     ),
     "belief-icl-counted": Run(_atlas("belief-icl", "naive-bayes", **ICL)),
     "belief-icl-table": Run(_nobel("belief-icl", "many", **ICL)),
-    "belief-icl-reread": Reread("belief-icl-counted", {"fluctuation": "pair", "language": "none"}),
+    "belief-icl-reread": Reread("belief-icl-counted", {"language": "none"}),
     # counterfact, and what is read of dates
     "counterfact": Run(Asked(probe="counterfact", model="gpt2", data="cases")),
     "counterfact-masked": Run(Asked(probe="counterfact", model="bert", data="cases")),
@@ -123,7 +123,6 @@ CASES: dict[str, Case] = {
         )
         for replace, layout in (("unknown", "block"), ("incorrect", "spread"))
     },
-    "lke-separators": Run(_world("lke-separators", "causal", shots=5, seeds=2)),
     "lke-baselines": Run(_world("lke-baselines", "causal", shots=5, max_tokens=4)),
     # bear
     "bear-causal": Run(_world("bear", "causal", 6)),

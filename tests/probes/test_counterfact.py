@@ -117,7 +117,6 @@ def test_magnitudes_are_differences_of_probabilities() -> None:
     of = numbers(CASES, ("own a", "Lima"), ("own c", "opera"))
     assert of("efficacy_magnitude", "P36") == pytest.approx(0.5 / 2)
     assert of("efficacy_magnitude", "P136") == pytest.approx(-0.5)
-    assert of("paraphrase_minus_efficacy", "P36", of="difference") == -0.5
 
 
 def test_efficacy_without_cases_whose_prompt_names_the_true_object() -> None:

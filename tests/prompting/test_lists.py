@@ -17,7 +17,6 @@ from sonde.prompting.sequences import (
     draw_lines,
     list_before,
     list_layout,
-    split_separator,
     with_space,
 )
 from tests.worlds import entity, fact, facts, world
@@ -90,12 +89,6 @@ def test_every_name_stands_for_its_text(name: str) -> None:
 def test_other_texts_stand_for_themselves() -> None:
     layout = list_layout("The capital of [X] is [Y].", "\\n\\n")
     assert layout.template == "The capital of [X] is [Y]." and layout.example == "\n\n"
-
-
-@pytest.mark.parametrize("name", ["space", "", "/", "space/", "/space"])
-def test_half_a_pair_of_separators_is_rejected(name: str) -> None:
-    with pytest.raises(UsageError, match="PAIR/EXAMPLE"):
-        split_separator(name)
 
 
 def test_the_seed_decides_the_order_and_not_which_facts_there_are() -> None:

@@ -1,8 +1,8 @@
 """The contract of a probe: which prompts, how answers are graded, which metrics, what is shown."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal, Self
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import polars as pl
 
@@ -13,6 +13,16 @@ from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block
 from sonde.evaluation.layout import Layout
+from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
+from sonde.prompting.languages import MARKERS_HELP, STOP_HELP, Phrasing, check_markers, phrasing
+from sonde.prompting.matching import (
+    AUTO,
+    LANGUAGE_HELP,
+    check_language,
+    clean_answer,
+    correct,
+    language_of,
+)
 from sonde.prompting.templates import CLOSE_HELP, closing_notice
 from sonde.prompts import PromptBatch
 
@@ -63,6 +73,9 @@ class Probe:
     """The setting to lower if a prompt is too long."""
     answerable_only: ClassVar[bool] = False
     """Whether prompts to which no correct name can be answered are excluded."""
+
+    def __post_init__(self) -> None:
+        """Raise if settings are invalid."""
 
     @property
     def metrics(self) -> "Sequence[Metric | Special]":
@@ -126,8 +139,6 @@ class Probe:
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether a generated answer states one of the names."""
-        from sonde.prompting.matching import correct
-
         return correct(answer, names, language)
 
     # today's runs call these
@@ -136,6 +147,69 @@ class Probe:
 
     def ask(self, dataset: Dataset) -> Iterator[Block]:
         return map(as_block, self.prompts(dataset))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TextProbe(Probe):
+    """Base of probes with generated answers."""
+
+    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
+
+    def __post_init__(self) -> None:
+        check_abstaining(self.abstaining)
+
+    def judge_text(
+        self,
+        answers: Answers,
+        facts: pl.DataFrame,
+        clean: Callable[[str], str] = clean_answer,
+        accepts: Callable[[str, Sequence[str], str], bool] | None = None,
+    ) -> pl.DataFrame:
+        """One row per generated answer, compared after `clean` by `accepts`."""
+        from sonde.evaluation.judge import judge_text
+
+        abstains = abstaining(self.abstaining)
+        return judge_text(answers, facts, accepts or self.accepts, clean, abstains)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LemmaProbe(TextProbe):
+    """Base of probes that compare generated answers by lemmas."""
+
+    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
+
+    def __post_init__(self) -> None:
+        check_language(self.language)
+        super().__post_init__()
+
+    def language_of(self, language: str) -> str:
+        """The language that answers about a relation of this language are compared in."""
+        return language_of(self.language, language)
+
+    def check_languages(self, data: Dataset) -> None:
+        """Raise if answers about a relation cannot be compared."""
+        for relation in data.asked_relations():
+            check_language(self.language_of(relation.language))
+
+    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
+        """Whether the lemmas of a name are consecutive in the answer."""
+        return correct(answer, names, self.language_of(language))
+
+
+@dataclass(frozen=True, kw_only=True)
+class MarkedProbe(TextProbe):
+    """Base of probes whose questions and answers have markers."""
+
+    markers: tuple[str, ...] = setting((), MARKERS_HELP)
+    stop: str = setting("", STOP_HELP)
+
+    def __post_init__(self) -> None:
+        check_markers(self.markers)
+        super().__post_init__()
+
+    def phrasing_of(self, relation: Relation, **words: str) -> Phrasing:
+        """The words around the facts of a relation."""
+        return phrasing(relation.language, markers=self.markers, stop=self.stop, **words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +245,22 @@ class MaskProbe(Probe):
     def notices(self, data: Dataset) -> tuple[str, ...]:
         relations = data.asked_relations() if self.close else ()
         return closing_notice((r, template) for r in relations for template in self.templates(r))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class Reselected(Dataset):
+    """A dataset that prompts these facts of a relation."""
+
+    select_facts: Callable[[str], pl.DataFrame]
+
+    def asked_frame(self, relation: str) -> pl.DataFrame:
+        return self.select_facts(relation)
+
+
+def reselect(data: Dataset, facts: Callable[[str], pl.DataFrame], **changes: Any) -> Dataset:
+    """The dataset with other prompted facts, by relation, and with changed fields."""
+    values = {field.name: getattr(data, field.name) for field in fields(data)}
+    return Reselected(**values | changes, select_facts=facts)
 
 
 def first_met(

@@ -17,7 +17,7 @@ from sonde.evaluation.exhibits import calibration_curve, drivers, fluctuation_hi
 from sonde.evaluation.judge import judge
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results
-from sonde.probes.base import MaskProbe
+from sonde.probes.base import MaskProbe, Probe
 from sonde.prompting.templates import content_free, fill_templates, pair_names
 from sonde.prompts import FillMask, PromptBatch, Score
 
@@ -25,21 +25,11 @@ CONTENT_FREE = ("N/A", "", "?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Belief(MaskProbe):
-    """Accuracy, consistency and confidence over many templates of each fact."""
+class PairProbe(Probe):
+    """Base of probes that prompt each pair in many templates."""
 
-    template_source: Literal["all", "manual"] = setting(
-        "all", "which templates to use: all, or those written by hand"
-    )
     aliases: Literal["all", "original"] = setting(
         "all", "which names of a subject to use: all, or its usual one"
-    )
-    bias: bool = setting(True, "also fill each template with subjects that state nothing")
-    top_k: int = setting(5, "how many of the most likely answers to store when filling", min=2)
-    fluctuation: Literal["relation", "pair"] = setting(
-        "relation",
-        "fluctuation shown first: of a template drawn per relation, or of a prompt per pair",
-        analysis_only=True,
     )
     fluctuation_draws: int = setting(
         50_000, "how many draws the fluctuation takes", min=2, analysis_only=True
@@ -51,8 +41,50 @@ class Belief(MaskProbe):
         analysis_only=True,
     )
 
-    name = "belief"
     unit = "pair"
+
+    def pairs(self, data: Dataset, relation: Relation) -> pl.DataFrame:
+        """The pairs of a relation with the subject's names to prompt with."""
+        names = col("names").list.head(1) if self.aliases == "original" else col("names")
+        return pair_names(data, relation.id).with_columns(subject=names)
+
+    def pair_metrics(self, matches: m.Matches | None = None) -> Sequence[m.Metric | m.Special]:
+        """What is estimated of all pairs; `matches` decides whether two answers agree."""
+        return (
+            m.accuracy("acc_at_1", label="Acc@1"),
+            *m.TEMPLATE_ACCURACY,
+            m.consistency(view=m.agreement(matches=matches)),
+            m.OVERCONFIDENCE,
+            m.ECE,
+            *m.COVERAGE,
+            m.SINGLE_PROMPT,
+            *m.only_aliases(matches),
+            *m.only_templates(matches),
+            m.drivers_gap(matches),
+            *m.paraphrase_groups(matches),
+            s.fluctuation("relation", self.fluctuation_draws),
+            s.fluctuation("pair", self.fluctuation_draws),
+            s.manual_rank(),
+        )
+
+    def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+        """What no group of a metric shows: the spread of draws, calibration, what moves answers."""
+        yield from fluctuation_histogram(results, "relation", self.fluctuation_draws)
+        yield calibration_curve(results)
+        yield drivers(estimates)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Belief(PairProbe, MaskProbe):
+    """Accuracy, consistency and confidence over many templates of each fact."""
+
+    template_source: Literal["all", "manual"] = setting(
+        "all", "which templates to use: all, or those written by hand"
+    )
+    bias: bool = setting(True, "also fill each template with subjects that state nothing")
+    top_k: int = setting(5, "how many of the most likely answers to store when filling", min=2)
+
+    name = "belief"
     answerable_only = True
     groups = (
         "relation",
@@ -62,22 +94,9 @@ class Belief(MaskProbe):
     @property
     def metrics(self) -> Sequence[m.Metric | m.Special]:
         return (
-            m.accuracy("acc_at_1", label="Acc@1"),
-            *m.TEMPLATE_ACCURACY,
-            m.consistency(),
-            m.OVERCONFIDENCE,
-            m.ECE,
-            *m.COVERAGE,
-            m.SINGLE_PROMPT,
-            *m.ONLY_ALIASES,
-            *m.ONLY_TEMPLATES,
-            m.DRIVERS_GAP,
+            *self.pair_metrics(),
             *m.ALIASES_HELP,
-            *m.PARAPHRASE_GROUPS,
-            s.fluctuation("relation", self.fluctuation_draws),
-            s.fluctuation("pair", self.fluctuation_draws),
             s.bias(),
-            s.manual_rank(),
             s.template_overconfidence(self.min_prompts),
             *m.RANKING,
         )
@@ -87,7 +106,7 @@ class Belief(MaskProbe):
         return Layout(
             headlines=(
                 "acc_at_1",
-                f"fluctuation.{self.fluctuation}.range",
+                "fluctuation.relation.range",
                 "consistency",
                 "overconfidence",
                 "coverage.oracle",
@@ -100,10 +119,7 @@ class Belief(MaskProbe):
         )
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
-        """What no group of a metric shows: the spread of draws, calibration, what moves answers."""
-        yield from fluctuation_histogram(results, self.fluctuation, self.fluctuation_draws)
-        yield calibration_curve(results)
-        yield drivers(estimates)
+        yield from super().exhibits(results, estimates)
         yield templates_table(results, estimates)
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
@@ -115,9 +131,7 @@ class Belief(MaskProbe):
         for relation in data.asked_relations():
             templates = self.templates(relation)
             plain = [template for template in templates if template.plain and self.bias]
-            subjects = pair_names(data, relation.id)
-            if self.aliases == "original":
-                subjects = subjects.with_columns(col("names").list.head(1))
+            subjects = self.pairs(data, relation).with_columns(names="subject").drop("subject")
             request: Score | FillMask = Score()
             if self.answer == "fill":
                 # a name with a space in it is never one token, and most aliases have one

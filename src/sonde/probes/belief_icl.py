@@ -20,12 +20,10 @@ from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
-from sonde.evaluation.exhibits import calibration_curve, drivers, fluctuation_histogram
-from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import Capability, Probe, first_met
-from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
+from sonde.probes.base import Capability, LemmaProbe, MarkedProbe, first_met
+from sonde.probes.belief import PairProbe
 from sonde.prompting.examples import (
     Context,
     FewShot,
@@ -35,25 +33,8 @@ from sonde.prompting.examples import (
     keys_of,
     usual_layout,
 )
-from sonde.prompting.languages import (
-    INSTRUCTION_HELP,
-    MARKERS_HELP,
-    STOP_HELP,
-    check_markers,
-    in_english,
-    phrasing,
-)
-from sonde.prompting.matching import (
-    AUTO,
-    LANGUAGE_HELP,
-    alike,
-    check_language,
-    correct,
-    language_of,
-    lemmatize,
-    word_count,
-)
-from sonde.prompting.templates import pair_names
+from sonde.prompting.languages import INSTRUCTION_HELP, in_english
+from sonde.prompting.matching import alike, lemmatize, word_count
 from sonde.prompts import Generate, PromptBatch, Sample
 
 BATCH = 1024  # pairs that are prompted template by template, so that equal beginnings meet
@@ -64,7 +45,7 @@ SAMPLED = dict.fromkeys(("fact", "template", "subject"), pl.String)
 
 
 @dataclass(frozen=True, kw_only=True)
-class BeliefIcl(Probe):
+class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
     """Accuracy, consistency and confidence of answers generated after examples."""
 
     style: Style = setting("mask", "predict [MASK] in a sentence, or answer a question (qa)")
@@ -83,38 +64,14 @@ class BeliefIcl(Probe):
     questions: bool = setting(
         False, "use only question templates, in mask style too, to compare it with qa"
     )
-    aliases: Literal["all", "original"] = setting(
-        "all", "which names of a subject to use: all, or its usual one"
-    )
     samples: int = setting(100, "answers sampled for each confidence; 0 for no confidence", min=0)
     sampled_facts: int = setting(10_000, "the most pairs whose answers are sampled", min=1)
     max_tokens: int = setting(16, "the most tokens of an answer", min=1)
-    fluctuation: Literal["relation", "pair"] = setting(
-        "relation",
-        "fluctuation shown first: of a template drawn per relation, or of a prompt per pair",
-        analysis_only=True,
-    )
-    fluctuation_draws: int = setting(
-        50_000, "how many draws the fluctuation takes", min=2, analysis_only=True
-    )
-    min_prompts: int = setting(
-        100, "one-token answers that a template's overconfidence needs", min=1, analysis_only=True
-    )
     instruction: str = setting("", INSTRUCTION_HELP)
-    markers: tuple[str, ...] = setting((), MARKERS_HELP)
-    stop: str = setting("", STOP_HELP)
-    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     name = "belief-icl"
     requires = (frozenset({"generate", "sample"}), frozenset({"generate"}))
-    unit = "pair"
     length_setting = "shots"
-
-    def __post_init__(self) -> None:
-        check_markers(self.markers)
-        check_language(self.language)
-        check_abstaining(self.abstaining)
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         if self.samples:
@@ -146,8 +103,7 @@ class BeliefIcl(Probe):
                 "selection; use --template-source all, or other --relations"
                 + (", or no --questions and --style mask" if style else "")
             )
-        for relation in data.asked_relations():
-            check_language(language_of(self.language, relation.language))
+        self.check_languages(data)
         few_shot = FewShot(
             data,
             self.templates,
@@ -160,16 +116,14 @@ class BeliefIcl(Probe):
         seed = data.selection.seed
         greedy = Generate(max_tokens=self.max_tokens)
         sample = Sample(count=self.samples, max_tokens=self.max_tokens, seed=seed)
-        pairs = {relation.id: pair_names(data, relation.id) for relation in relations}
+        pairs = {relation.id: self.pairs(data, relation) for relation in relations}
         ids = [(relation, fact) for relation in pairs for fact in pairs[relation]["fact"]]
         order = np.argsort(keys_of(seed, ("samples:" + ":".join(pair) for pair in ids)))
         limit = self.sampled_facts if self.samples else 0
         sampled = {ids[i] for i in order[:limit].tolist()}
         for relation in relations:
             templates = self.templates(relation)
-            for part in pairs[relation.id].iter_slices(BATCH):
-                names = col("names").list.head(1) if self.aliases == "original" else col("names")
-                subjects = part.with_columns(subject=names)
+            for subjects in pairs[relation.id].iter_slices(BATCH):
                 chosen = [
                     (fact, *self._sampled_prompt(fact, templates, aliases, seed))
                     for fact, aliases in subjects.select("fact", "subject").iter_rows()
@@ -186,10 +140,7 @@ class BeliefIcl(Probe):
                         yield PromptBatch(frame=again, request=sample)
 
     def _prompt_layout(self, relation: Relation) -> PromptLayout:
-        around = phrasing(
-            relation.language, instruction=self.instruction, markers=self.markers, stop=self.stop
-        )
-        return usual_layout(self.style, around)
+        return usual_layout(self.style, self.phrasing_of(relation, instruction=self.instruction))
 
     def _sampled_prompt(
         self, fact: str, templates: Sequence[Template], aliases: Sequence[str], seed: int
@@ -205,14 +156,10 @@ class BeliefIcl(Probe):
         correct = pl.Series([self.accepts(*guess) for guess in guesses], dtype=pl.Boolean)
         return facts.with_columns(majority_correct=correct)
 
-    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
-        """Whether the lemmas of a name follow each other in the answer."""
-        return correct(answer, names, language_of(self.language, language))
-
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """Answers as their lemmas. Samples are separate rows until `combine`."""
         relations = facts.select(col("relation").cast(pl.String), "language").unique().rows()
-        languages = {id: language_of(self.language, language) for id, language in relations}
+        languages = {id: self.language_of(language) for id, language in relations}
         result = answers.result
         if isinstance(result, Samples):
             texts = zip(answers.frame["relation"], to_arrow(result.texts).to_pylist(), strict=True)
@@ -230,7 +177,7 @@ class BeliefIcl(Probe):
         open_tokens[tokens.offsets[1:][closed] - 1] = False
         tokens = Ragged.of(tokens.counts - closed, tokens.values[open_tokens])
         answers = replace(answers, result=replace(result, token_logprobs=tokens))
-        rows = judge_text(answers, facts, self.accepts, str, abstaining(self.abstaining))
+        rows = self.judge_text(answers, facts, str)
         words = [(text, languages[id]) for text, id in rows["answer", "relation"].rows()]
         return rows.with_columns(
             generated=col("answer").str.strip_chars(),
@@ -260,20 +207,7 @@ class BeliefIcl(Probe):
         prompts: dict[str, Any] = {"den": pl.len(), "counts": "prompts"}
         points = prompts | {"unit": "points", "better": "zero"}
         return (
-            m.accuracy("acc_at_1", label="Acc@1"),
-            *m.TEMPLATE_ACCURACY,
-            m.consistency(view=m.agreement(matches=alike)),
-            m.OVERCONFIDENCE,
-            m.ECE,
-            *m.COVERAGE,
-            m.SINGLE_PROMPT,
-            *m.only_aliases(alike),
-            *m.only_templates(alike),
-            m.drivers_gap(alike),
-            *m.paraphrase_groups(alike),
-            s.fluctuation("relation", self.fluctuation_draws),
-            s.fluctuation("pair", self.fluctuation_draws),
-            s.manual_rank(),
+            *self.pair_metrics(alike),
             m.Metric(
                 "one_word_rate",
                 num=(col("n_words") == 1).sum(),
@@ -314,7 +248,7 @@ class BeliefIcl(Probe):
         return Layout(
             title=f"{self.style} {few}{self.context}",
             headlines=(
-                *("acc_at_1", f"fluctuation.{self.fluctuation}.range", "consistency"),
+                *("acc_at_1", "fluctuation.relation.range", "consistency"),
                 *("overconfidence", "coverage.oracle", "one_word_rate"),
             ),
             over="facts",
@@ -329,9 +263,7 @@ class BeliefIcl(Probe):
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
         """The spread of draws, calibration, what moves answers, overconfidence by length."""
-        yield from fluctuation_histogram(results, self.fluctuation, self.fluctuation_draws)
-        yield calibration_curve(results)
-        yield drivers(estimates)
+        yield from super().exhibits(results, estimates)
         overall = (col("group_by").list.len() == 0) & (col("over") == "facts")
         lengths = estimates.filter(overall, col("metric").str.contains(r"\.tokens\.\d$"))
         yield Exhibit(

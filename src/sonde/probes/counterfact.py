@@ -18,11 +18,10 @@ from sonde.answers import Answers, OptionScores
 from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import DATE_SLOT, Dataset, Relation, commonest_objects, facts_of
-from sonde.evaluation.estimate import Metric
 from sonde.evaluation.judge import judge_options
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.metrics import accuracy, harmonic_mean, mean
-from sonde.evaluation.tables import FACT, fact_table
+from sonde.evaluation.tables import FACT, FACTS, fact_table
 from sonde.probes.base import Probe
 from sonde.prompting.options import correct_for, correct_names, negatives
 from sonde.prompting.templates import fill_templates, usual_names
@@ -74,12 +73,6 @@ class Counterfact(Probe):
         harmonic_mean("score", *SCORES),
         *(mean(f"{s.id}_magnitude", "difference", where=s.where, unit="points") for s in SCORES),
         *(replace(s, id=f"{s.id}_over_chance", baseline=None, chance=0.5) for s in SCORES),
-        Metric(
-            "paraphrase_minus_efficacy",
-            num=col("correct").filter(role="paraphrase").mean(),
-            baseline=col("correct").filter(role="efficacy").mean(),
-            baseline_label="efficacy",
-        ),
         accuracy(
             "efficacy_unnamed",
             where=(col("role") == "efficacy") & ~col("named"),
@@ -162,12 +155,13 @@ class Counterfact(Probe):
         cases = facts.select(col("relation").cast(pl.String), "fact", "prompted")
         cases = cases.join(frame.select("relation", fact="case"), on=FACT, how="semi")
         expected = cases.select("relation", "prompted").explode("prompted").unnest("prompted")
-        expected = expected.with_row_index("fact_no")
+        none = pl.lit(None, FACTS["question_names"])
+        expected = expected.with_row_index("fact_no").with_columns(question_names=none)
         logprobs = result.sums() / (result.counts() if self.normalize == "tokens" else 1)
         gaps = pl.Series(np.abs(np.diff(np.exp(logprobs).reshape(-1, 2))[:, 0]))
         rows = judge_options(answers, expected, self.normalize)
         text = pl.format("{}___{}", "prefix", "suffix").str.to_lowercase()
-        further = expected.drop("fact_no", "gold_names")
+        further = expected.drop("fact_no", "gold_names", "question_names")
         rows = rows.hstack(frame.select(text=text, gap=gaps))
         rows = rows.join(further, on=FACT, how="left", maintain_order="left")
         return rows.with_columns(

@@ -26,15 +26,14 @@ from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.evaluation.estimate import Group, Metric, spread
-from sonde.evaluation.judge import SENT, judge_text
+from sonde.evaluation.judge import SENT
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.metrics import ABSTENTION, cell_means
-from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import Probe
-from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
+from sonde.evaluation.tables import Results
+from sonde.probes.base import LemmaProbe
+from sonde.probes.monitor import CuedProbe
 from sonde.prompting.cues import (
     VERDICTS,
-    Form,
     Task,
     first_verdict,
     questions,
@@ -42,22 +41,8 @@ from sonde.prompting.cues import (
     statements,
     task_examples,
     task_prompt,
-    with_cues,
 )
-from sonde.prompting.languages import (
-    MARKERS_HELP,
-    STOP_HELP,
-    check_markers,
-    phrasing,
-)
-from sonde.prompting.matching import (
-    AUTO,
-    LANGUAGE_HELP,
-    check_language,
-    clean_answer,
-    correct,
-    language_of,
-)
+from sonde.prompting.matching import clean_answer
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
 TASKS: Mapping[Task, Any] = {"wp": sentences, "qa": questions, "fc": statements}
@@ -111,7 +96,7 @@ def verdict_metrics(mode: str, suffix: str, label: str) -> Iterator[Metric]:
     where = STATEMENT & (col("answer_mode") == mode)
     for kind, cue, truth in (("pos", RIGHT, "true"), ("neg", WRONG, "false")):
         yield from task_metrics(f"fc_{kind}{suffix}", f"{truth} statements, {label}", where & cue)
-    for column in ("correct", *SAID, *(["readings_agree"] if mode == "score" else [])):
+    for column in ("correct", *SAID):
         id, chance = ("accuracy", 0.5) if column == "correct" else (column, None)
         num = (col(column).filter(RIGHT).mean() + col(column).filter(WRONG).mean()) / 2
         yield Metric(
@@ -137,26 +122,13 @@ def cue_metrics() -> Iterator[Metric]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Framing(Probe):
+class Framing(CuedProbe, LemmaProbe):
     """The same facts as sentences, questions, statements to check, and after other names."""
 
     name, requires = "framing", (frozenset({"generate", "score"}),)
     axes, separate = ("task", "cue", "object"), ("task", "answer_mode", "cue")
-    length_setting = "shots"
 
-    frame: Form = setting("plain", "questions as they are, or between Q: and A: (qa)")
-    shots: int = setting(0, "examples of the relation before a prompt", min=0)
     paraphrases: int = setting(7, "templates of a relation for each task, at most", min=1)
-    negatives: int = setting(5, "wrong objects for each fact, at most", min=1)
-    markers: tuple[str, ...] = setting((), MARKERS_HELP)
-    stop: str = setting("", STOP_HELP)
-    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
-
-    def __post_init__(self) -> None:
-        check_markers(self.markers)
-        check_language(self.language)
-        check_abstaining(self.abstaining)
 
     def tasks(self, relation: Relation) -> Mapping[Task, tuple[Template, ...]]:
         """The templates of each task, the one of its examples first."""
@@ -169,7 +141,7 @@ class Framing(Probe):
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """As `with_cues`; `baseline` and `baseline_lemmas`: the most common object is correct."""
-        facts = with_cues(fact_table(data), data, self.shots, self.negatives)
+        facts = super().facts(data)
         columns = facts.select("majority", "correct_names", "language").rows()
         equal = pl.Series([is_name(*row) for row in columns])
         lemmas = pl.Series([self.accepts(*row) for row in columns])
@@ -190,9 +162,9 @@ class Framing(Probe):
                 f"dataset {data.name!r}: every fact is needed as an example, so none is left to "
                 "prompt; set shots lower, or give other facts the split 'train'"
             )
+        self.check_languages(data)
         for relation in relations:
-            check_language(language_of(self.language, relation.language))
-            around = phrasing(relation.language, markers=self.markers, stop=self.stop)
+            around = self.phrasing_of(relation)
             first = draw_key(data.selection.seed, f"verdict:{relation.id}") % 2
             blocks = facts.filter(relation=relation.id).iter_slices(BLOCK)
             written: dict[tuple[str, ...], tuple[str, list[int]]] = {}
@@ -224,10 +196,6 @@ class Framing(Probe):
                     tokens = VERDICT_TOKENS if task == "fc" else ANSWER_TOKENS
                     yield PromptBatch(frame=frame, request=Generate(max_tokens=tokens))
 
-    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
-        """Whether an answer contains one of the names, by lemmas."""
-        return correct(answer, names, language_of(self.language, language))
-
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """`correct` by the rule of the task, `correct_lemmas` without cues, `verdict`, `copied`."""
         if isinstance(answers.result, OptionScores):
@@ -247,9 +215,9 @@ class Framing(Probe):
                 correct=verdict == rows.select(DUE).to_series(),
             )
         nested = col("correct_names").list.eval(pl.element().implode())
-        named, abstains = facts.with_columns(gold_names=nested), abstaining(self.abstaining)
-        rows = judge_text(answers, named, is_name, clean_answer, abstains)
-        lemmas = judge_text(answers, named, self.accepts, clean_answer)["correct"]
+        facts = facts.with_columns(gold_names=nested)
+        rows = self.judge_text(answers, facts, accepts=is_name)
+        lemmas = self.judge_text(answers, facts)["correct"]
         pairs = rows["answer", "object"].rows()
         verdicts = pl.Series([first_verdict(answer) for answer, _ in pairs], dtype=pl.String)
         rows = rows.with_columns(
@@ -262,15 +230,10 @@ class Framing(Probe):
         return rows.with_columns(correct=correct)
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-        """`readings_agree`: a scored verdict is the one that was generated."""
-        key = ["fact_no", "template_no", "cue", "object"]
-        generated = rows.filter(STATEMENT, answer_mode="generate")
-        generated = generated.select(*key, generated="verdict")
-        rows = rows.join(generated, on=key, how="left", maintain_order="left")
-        same = (col("verdict") == col("generated")) & (col("verdict") != NEITHER)
-        stated = {name: col("verdict") == verdict for name, verdict in SAID.items()}
-        scored = when(answer_mode="score")
-        return rows.with_columns(readings_agree=scored.then(same), **stated).drop("generated")
+        """Which verdict is stated, of each."""
+        return rows.with_columns(
+            **{name: col("verdict") == stated for name, stated in SAID.items()}
+        )
 
     groups = ("relation", Group(("relation", "template_no"), TEMPLATE_METRICS, fine=True))
     metrics = (
@@ -297,7 +260,7 @@ class Framing(Probe):
     def layout(self) -> Layout:
         """Each task next to its control, then what a cue before the question changes."""
         return Layout(
-            title=f"{self.frame} questions, {self.shots} examples",
+            title=self.title,
             headlines=(
                 "accuracy.wp",
                 "accuracy.qa",

@@ -6,7 +6,7 @@ that are written as such templates, and greedy text after either.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal, Self, cast
 
@@ -18,13 +18,11 @@ from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Relation, Source, Template
 from sonde.evaluation import metrics as m
-from sonde.evaluation.judge import judge_options, judge_text, numbered
+from sonde.evaluation.judge import judge_options, numbered
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import Capability, Probe, first_met
-from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
+from sonde.probes.base import Capability, LemmaProbe, Probe, first_met
 from sonde.prompting.examples import TRAIN, Draw, slots_of
-from sonde.prompting.matching import AUTO, LANGUAGE_HELP, check_language, correct, language_of
 from sonde.prompting.options import MANY, offer_options, select_options
 from sonde.prompting.sequences import (
     Line,
@@ -75,16 +73,11 @@ class ListProbe(Probe):
     )
 
     def __post_init__(self) -> None:
-        for separators in self.pairs:
-            list_layout(*separators)
-
-    @property
-    def pairs(self) -> Sequence[tuple[str, str]]:
-        """Separators in a pair and between two examples."""
-        return ((self.pair_separator, self.example_separator),)
+        self.layout_in("en")  # checks the separators
+        super().__post_init__()
 
     def layout_in(self, language: str) -> ListLayout:
-        return list_layout(*self.pairs[0], language)
+        return list_layout(self.pair_separator, self.example_separator, language)
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """How a fact is written after examples, as a template with a source of that name."""
@@ -93,7 +86,7 @@ class ListProbe(Probe):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IcLke(ListProbe):
+class IcLke(ListProbe, LemmaProbe):
     """Which of many options follows a subject, after other facts of the same relation."""
 
     shots: int = setting(50, "how many facts of the relation precede the subject", min=1)
@@ -114,19 +107,12 @@ class IcLke(ListProbe):
     )
     max_tokens: int = setting(50, "how many tokens are generated", min=1)
     levels: tuple[float, ...] = setting(LEVELS, LEVELS_HELP, analysis_only=True)
-    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     name = "ic-lke"
     requires = (frozenset({"score"}), frozenset({"generate"}))
-    axes = ("seed", "n_shots", "separator", "context")
+    axes = ("seed", "n_shots", "context")
     separate = ("context", "answer_mode")
     length_setting = "shots"
-
-    def __post_init__(self) -> None:
-        check_language(self.language)
-        check_abstaining(self.abstaining)
-        super().__post_init__()
 
     @property
     def sizes(self) -> Sequence[int]:
@@ -177,10 +163,10 @@ class IcLke(ListProbe):
         """Relation by relation and context by context, so that equal beginnings meet."""
         others = {*self.contexts} - {"examples"}
         chosen = choose_templates(data, self.templates_per_source) if others else {}
+        if "generate" in self.contexts:
+            self.check_languages(data)
         reasons = set[str | None]()
         for relation in data.asked_relations():
-            if "generate" in self.contexts:
-                check_language(language_of(self.language, relation.language))
             facts, draws, lines = self._offer(data, relation)
             reasons.update(facts["excluded"].to_list())
             templates: list[Template | None] = [None, *chosen.get(relation.id, [])]
@@ -188,20 +174,21 @@ class IcLke(ListProbe):
             ways = [(c, t) for c in self.contexts for t in wordings.get(c, templates[1:])]
             most = len(draws[0].take(max(self.sizes)))
             sizes = sorted({min(n, most) for n in self.sizes})
-            passes = list(product(self.pairs, enumerate(draws, data.selection.seed), sizes))
+            passes = list(product(enumerate(draws, data.selection.seed), sizes))
+            separated = self.layout_in(relation.language)
             parts = facts.filter(col("excluded").is_null()).iter_slices(BATCH)
             for part, (context, template) in product(parts, ways):
                 # a template without examples is the same in every pass
                 alone = template is not None and context != "template-examples"
-                for separators, (seed, draw), n in passes[:1] if alone else passes:
-                    layout = list_layout(*separators, relation.language)
+                for (seed, draw), n in passes[:1] if alone else passes:
                     if template is not None and alone:
                         rows = part.iter_rows(named=True)
                         slots = ({SUBJECT_SLOT: row["subject"], **slots_of(row)} for row in rows)
                         texts = list(map(template.filled, slots))
                     else:
+                        layout = separated
                         if template is not None:
-                            layout = ListLayout(pair=template.text, example=layout.example)
+                            layout = replace(layout, pair=template.text)
                         texts = [(text, "") for text in list_before(part, layout, draw, lines, n)]
                     generated = context == "generate"
                     key = {
@@ -209,7 +196,6 @@ class IcLke(ListProbe):
                         "template": LISTED if template is None else template.id,
                         "seed": seed,
                         "n_shots": 0 if alone else n,
-                        "separator": "/".join(separators),
                         "context": context,
                     }
                     columns = part.select("fact", "subject", "spellings").iter_rows()
@@ -227,8 +213,7 @@ class IcLke(ListProbe):
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """A choice is between usual names; further names add to the probability of the object."""
         if isinstance(answers.result, Completions):
-            abstains = abstaining(self.abstaining)
-            return judge_text(answers, facts, self.accepts, str.strip, abstains)
+            return self.judge_text(answers, facts, str.strip)
         rows = judge_options(answers, facts)
         if self.names == "usual":
             return rows
@@ -236,9 +221,6 @@ class IcLke(ListProbe):
         usual = prompts.join(here.select("fact_no", "options"), on="fact_no", maintain_order="left")
         chosen = select_options(answers.select(usual["prompt"].to_numpy()), usual["options"])
         return judge_options(chosen, facts).with_columns(rows["gold_logprob"])
-
-    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
-        return correct(answer, names, language_of(self.language, language))
 
 
 def offer_facts(

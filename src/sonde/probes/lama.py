@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 import polars.selectors as cs
-from polars import col, element
+from polars import col
 
 from sonde.answers import Answers
 from sonde.core.components import setting
@@ -22,6 +22,7 @@ from sonde.evaluation.judge import choose, judge
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.tables import FACT
 from sonde.probes.base import MaskProbe
+from sonde.prompting.options import listed_options
 from sonde.prompting.templates import fill_templates, name_parts, template_by_number, usual_names
 from sonde.prompts import FillMask, Names, PromptBatch, Score
 
@@ -103,7 +104,7 @@ class Lama(MaskProbe):
         for relation in data.asked_relations():
             facts = data.asked_frame(relation.id)
             subjects, objects = usual_names(facts), data.object_names(relation.id)
-            named = own_options(facts) if self.options == "own" else None
+            named = self._listed_options(facts)
             options: Sequence[Names] = [objects]
             request = self._request(data, relation, named)
             if named is not None and self.answer == "score":
@@ -126,6 +127,11 @@ class Lama(MaskProbe):
                     relation, [template], subjects, request, options=[objects]
                 ):
                     yield replace(batch, cloze=False)
+
+    def _listed_options(self, facts: pl.DataFrame) -> pl.Series | None:
+        """The options that facts name; None if not all do, or the relation's are used."""
+        all_named = self.options == "own" and facts["wrong_ids"].list.len().min()
+        return listed_options(facts) if all_named else None
 
     def _request(
         self, data: Dataset, relation: Relation, named: pl.Series | None
@@ -150,9 +156,9 @@ class Lama(MaskProbe):
         ranks, gold = [], iter(facts["gold_names"])
         for relation in data.asked_relations():
             prompted = data.asked_frame(relation.id)
-            named = own_options(prompted) if self.options == "own" else None
+            named = self._listed_options(prompted)
             order = ranked(name for name, _ in commonest_objects(data.split_frame(relation.id)))
-            for names in named.to_list() if named is not None else [[]] * prompted.height:
+            for names in [[]] * prompted.height if named is None else named.to_list():
                 options.append(sorted(names, key=lambda name: order.get(name, len(order) + 1)))
                 ranks.append(control_rank(ranked(options[-1]) or order, next(gold)))
         return facts.with_columns(
@@ -198,12 +204,3 @@ def ranked(names: Iterable[str]) -> dict[str, int]:
 def control_rank(order: Mapping[str, int], gold: Iterable[Names]) -> int:
     """The rank of the first correct object if objects are answered in an order; 0 for none."""
     return min((order[names[0]] for names in gold if names[0] in order), default=0)
-
-
-def own_options(facts: pl.DataFrame) -> pl.Series | None:
-    """The usual names of each fact's objects and of its wrong options, sorted, so that their order
-    does not show which is correct. None if a fact names no wrong options."""
-    if not facts["wrong_ids"].list.len().min():
-        return None
-    usual = pl.concat_list("object_names", "wrong_names").list.eval(element().list.first())
-    return facts.select(options=usual.list.unique().list.sort())["options"]

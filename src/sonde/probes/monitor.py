@@ -16,14 +16,11 @@ from sonde.answers import Answers, OptionScores, to_arrow
 from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template
-from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.metrics import ABSTENTION, Group, Metric, accuracy, mean, spread
 from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import Probe
-from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
+from sonde.probes.base import MarkedProbe
 from sonde.prompting.cues import Form, question_examples, question_prompt, questions, with_cues
-from sonde.prompting.languages import MARKERS_HELP, STOP_HELP, check_markers, phrasing
 from sonde.prompting.matching import begins_with, clean_answer
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
@@ -73,13 +70,30 @@ def over_prompts(id: str, where: pl.Expr) -> Iterator[Metric]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Monitor(Probe):
-    """Reliability of answers under other forms of the question and misleading cues."""
+class CuedProbe(MarkedProbe):
+    """Base of probes that prompt with questions after examples and cues."""
 
     frame: Form = setting("plain", "write questions as they are, or as 'Q: …' and 'A:' (qa)")
     shots: int = setting(
-        0, "answered questions of the relation before each; small models need some", min=0
+        0, "examples of the relation before each prompt; small models need some", min=0
     )
+    negatives: int = setting(5, "the most wrong objects for a fact", min=1)
+
+    length_setting = "shots"
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        """As `with_cues`."""
+        return with_cues(fact_table(data), data, self.shots, self.negatives)
+
+    @property
+    def title(self) -> str:
+        return f"{self.frame} questions, {self.shots} examples"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Monitor(CuedProbe):
+    """Reliability of answers under other forms of the question and misleading cues."""
+
     anchor: Rule = setting(
         "exact",
         "facts that count: the answer after the correct cue is the object (exact) or begins with "
@@ -93,18 +107,13 @@ class Monitor(Probe):
     first_frames: int = setting(
         4, "number of questions that MONITOR is also computed from", min=1, analysis_only=True
     )
-    negatives: int = setting(5, "the most wrong objects for a fact", min=1)
     max_tokens: int = setting(15, "the most tokens of an answer", min=1)
-    markers: tuple[str, ...] = setting((), MARKERS_HELP)
-    stop: str = setting("", STOP_HELP)
-    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
     full: bool = setting(False, "also answer every question after every wrong cue")
 
     name = "monitor"
     requires = (frozenset({"score", "generate"}),)
     axes = ("cue", "object")
     separate = ("cue",)
-    length_setting = "shots"
     lost = "the object's tokens differ between prompts"
     groups = ("relation", Group(("relation", "template_no"), ("accuracy.uncued", "pfd"), fine=True))
 
@@ -114,14 +123,13 @@ class Monitor(Probe):
                 "setting alphas takes three numbers, none below 0 and one above it, not "
                 f"{self.alphas}"
             )
-        check_markers(self.markers)
-        check_abstaining(self.abstaining)
+        super().__post_init__()
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         return questions(relation, self.frames or None)
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        facts = with_cues(fact_table(data), data, self.shots, self.negatives)
+        facts = super().facts(data)
         pairs = facts["majority", "correct_names"].rows()
         correct = [self.accepts(clean_answer(name), names, "") for name, names in pairs]
         return facts.with_columns(majority_correct=pl.Series(correct, dtype=pl.Boolean))
@@ -141,7 +149,7 @@ class Monitor(Probe):
         for relation in relations:
             templates = self.templates(relation)
             base, misled = templates[0], templates if self.full else templates[:1]
-            around = phrasing(relation.language, markers=self.markers, stop=self.stop)
+            around = self.phrasing_of(relation)
             for part in facts.filter(relation=relation.id).iter_slices(BATCH):
                 prompts, options = [], []
                 for number, fact in enumerate(part.iter_rows(named=True)):
@@ -171,9 +179,7 @@ class Monitor(Probe):
             facts = facts.with_columns(
                 gold_names=col("correct_names").list.eval(pl.element().implode())
             )
-            return judge_text(
-                answers, facts, self.accepts, clean_answer, abstaining(self.abstaining)
-            )
+            return self.judge_text(answers, facts)
         tokens = pl.Series(to_arrow(answers.result.logprobs.values))  # of the only option
         probs = tokens.cast(pl.List(pl.Float64)).list.eval(pl.element().exp())
         return answers.frame.with_columns(token_probs=probs, answer_mode=lit("score"))
@@ -270,7 +276,7 @@ class Monitor(Probe):
     @property
     def layout(self) -> Layout:
         return Layout(
-            title=f"{self.frame} questions, {self.shots} examples",
+            title=self.title,
             headlines=(
                 *("monitor", "pfd", "ird", "accuracy.all.avg", "accuracy.all.stdev"),
                 "anchor_probability",

@@ -1,8 +1,8 @@
-"""Studies of in-context estimation: ic-lke with several sizes, separators or contexts in a run."""
+"""Studies of in-context estimation: ic-lke with several sizes or contexts in a run."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, get_args
+from typing import get_args
 
 import numpy as np
 import polars as pl
@@ -14,13 +14,9 @@ from sonde.evaluation import metrics as m
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.stats import FLAT, Floats
 from sonde.probes.ic_lke import LISTED, SEEDS_HELP, SEPARATOR_HELP, Context, IcLke
-from sonde.prompting.sequences import split_separator
 
-SEPARATORS = (
-    *("space/space", "colon/space", "comma/space", "newline/space"),
-    *("space/comma", "space/newline", "colon/comma", "colon/newline"),
-)
 BASE = f"examples.{LISTED}"
+ENOUGH = 0.95  # of the accuracy with the most examples, as in the paper
 SOURCES = ("manual", "paraphrase", "mined")
 
 
@@ -34,9 +30,6 @@ class LkeShots(IcLke):
     seeds: int = setting(5, SEEDS_HELP, min=1)
     pair_separator: str = setting("space", SEPARATOR_HELP)
     example_separator: str = setting("space", SEPARATOR_HELP)
-    share: float = setting(
-        0.95, "the share of the accuracy with the most examples to reach", analysis_only=True
-    )
 
     name, length_setting = "lke-shots", ""
     groups = ("relation", "n_shots", ("relation", "n_shots"))
@@ -68,7 +61,7 @@ class LkeShots(IcLke):
             num=accuracy.num,
             by="n_shots",
             stat=self.enough,
-            label=f"examples for {self.share:.0%} of the accuracy with the most",
+            label=f"examples for {ENOUGH:.0%} of the accuracy with the most",
             unit="count",
             better="",
         )
@@ -77,35 +70,9 @@ class LkeShots(IcLke):
     def enough(self, curves: Floats, sizes: Sequence[int]) -> Floats:
         """The smallest size whose accuracy is the share of the last; nan if that is 0."""
         # rounding must not exclude an accuracy that is exactly the share
-        reached = curves >= self.share * curves[..., -1:] - FLAT
+        reached = curves >= ENOUGH * curves[..., -1:] - FLAT
         first = np.array(sizes, float)[reached.argmax(axis=-1)]
         return np.where(curves[..., -1] > 0, first, np.nan)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LkeSeparators(IcLke):
-    """Accuracy with several separators, the same facts, options and examples."""
-
-    separators: tuple[str, ...] = setting(
-        SEPARATORS, "in a pair / between two, by name (space, colon, comma, newline) or as written"
-    )
-    seeds: int = setting(3, SEEDS_HELP, min=1)
-    # settings of ic-lke that this replaces
-    pair_separator: ClassVar[str]  # type: ignore[misc]
-    example_separator: ClassVar[str]  # type: ignore[misc]
-
-    name = "lke-separators"
-    groups = ("relation", "separator", ("relation", "separator"))
-
-    @property
-    def contrasts(self) -> Sequence[m.Contrast]:
-        return (m.Contrast("separator", self.separators[0], ("accuracy",)),)
-
-    @property
-    def pairs(self) -> Sequence[tuple[str, str]]:
-        if not self.separators:
-            raise UsageError("setting separators is empty; name one, such as space/space")
-        return [split_separator(name) for name in dict.fromkeys(self.separators)]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,19 +16,13 @@ from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.evaluation.estimate import Metric
-from sonde.evaluation.judge import judge_text
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.metrics import ABSTENTION, accuracy, harmonic_mean
 from sonde.evaluation.tables import FACT, fact_table
-from sonde.probes.base import Probe
-from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
+from sonde.probes.base import LemmaProbe
 from sonde.prompting.examples import Context, FewShot, PromptLayout, ShotsPer
 from sonde.prompting.matching import (
-    AUTO,
-    LANGUAGE_HELP,
-    check_language,
     clean_answer,
-    language_of,
     lemmatize,
     parse_date,
     parse_number,
@@ -62,7 +56,7 @@ RECALL = Metric(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Qa(Probe):
+class Qa(LemmaProbe):
     """Questions answered with lists of objects, which are graded as sets."""
 
     name, requires = "qa", (frozenset({"generate"}),)
@@ -102,12 +96,9 @@ class Qa(Probe):
         "an answer is correct if it is a name of the object, or contains one (within)",
         analysis_only=True,
     )
-    language: str = setting(AUTO, LANGUAGE_HELP, analysis_only=True)
-    abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     def __post_init__(self) -> None:
-        check_language(self.language)
-        check_abstaining(self.abstaining)
+        super().__post_init__()
         if self.separator and not self.separator.strip():
             raise UsageError(
                 "setting separator must have more than spaces, such as '; ', not "
@@ -140,9 +131,9 @@ class Qa(Probe):
                 "'Where was [X] born?' with style 'question': give one with --template, or name "
                 "other relations"
             )
+        self.check_languages(data)
         for relation in data.asked_relations():
             for template in self.templates(relation):
-                check_language(language_of(self.language, relation.language))
                 facts = data.asked_frame(relation.id).with_columns(names="subject_names")
                 for part in facts.iter_slices(BATCH):
                     frame = few_shot.prompts(relation, template, part)
@@ -170,7 +161,7 @@ class Qa(Probe):
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """With the numbers of correct objects and of wrong things in each list."""
-        rows = judge_text(answers, facts, self.accepts, clean_answer, abstaining(self.abstaining))
+        rows = self.judge_text(answers, facts)
         about = facts.select(col("relation").cast(pl.String), "fact", "gold_names", "language")
         about = rows.select("answer", *FACT).join(about, on=FACT, how="left", maintain_order="left")
         lists = about.select("answer", "gold_names", "language").iter_rows()
@@ -206,7 +197,7 @@ class Qa(Probe):
 
     def _count(self, text: str, objects: Sequence[Sequence[str]], language: str) -> tuple[int, int]:
         """How many of the objects a list names, and how many other things."""
-        language = language_of(self.language, language)
+        language = self.language_of(language)
         line = text.strip().partition("\n")[0]
         parts = line.split(self.separator.strip()) if self.separator else [line]
         answers = {

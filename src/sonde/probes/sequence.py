@@ -6,7 +6,7 @@ difference between two probabilities of one object at one place.
 """
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -20,6 +20,7 @@ from sonde.core.facts import Dataset, Relation, facts_of
 from sonde.evaluation import metrics as m
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
+from sonde.probes.base import reselect
 from sonde.probes.ic_lke import LISTED, ListProbe
 from sonde.prompting.examples import TRAIN
 from sonde.prompting.options import correct_for, correct_names
@@ -34,6 +35,7 @@ from sonde.prompts import PromptBatch, TokenLogprobs
 
 LIST = ("sequence", "version")
 LEAST, LIKELY, PARTS = 3, 0.5, 10
+AFTER = 3  # places after a replaced fact that are separate groups
 
 CLEAN, CHANGED, USUAL, GROUP = (col(c) for c in ("clean", "changed", "usual", "place_group"))
 STAYED = GROUP != "replaced"
@@ -52,12 +54,6 @@ class LkeSequence(ListProbe):
         "spread", "replace facts here and there, or in one block"
     )
     seeds: int = setting(5, "how many lists of a relation, in different orders", min=1)
-    after: int = setting(
-        3,
-        "how many places after a replaced fact are separate groups",
-        min=1,
-        analysis_only=True,
-    )
 
     name = "lke-sequence"
     requires = (frozenset({"trace"}),)
@@ -66,9 +62,7 @@ class LkeSequence(ListProbe):
     groups = (
         "relation",
         m.Group("part", ("probability.clean", "probability.changed")),
-        m.Group(
-            "place_group", ("probability.clean", "probability.changed", "effect", "log_effect")
-        ),
+        m.Group("place_group", ("probability.clean", "probability.changed", "effect")),
     )
 
     def facts(self, data: Dataset) -> pl.DataFrame:
@@ -168,7 +162,7 @@ class LkeSequence(ListProbe):
         group = (
             when(since.is_null()).then(lit("before"))
             .when(since == 0).then(lit("replaced"))
-            .when(since <= self.after).then(pl.format("after_{}", since))
+            .when(since <= AFTER).then(pl.format("after_{}", since))
             .otherwise(lit("other"))
         )  # fmt: skip
         rows = rows.with_columns(
@@ -189,17 +183,12 @@ class LkeSequence(ListProbe):
         )
         if self.replace == "none":
             return metrics
-        logprobs = (col("changed_logprob"), col("gold_logprob"))
         following = STAYED & (GROUP != "before")
         return (
             *metrics,
             place_mean("probability.changed", "in the changed list", CHANGED, None, STAYED),
             place_mean("effect", "in the changed list", CHANGED, CLEAN),
-            place_mean("log_effect", "log-probability", *logprobs, unit="number"),
             place_mean("effect.neighbors", "facts after replaced ones", CHANGED, CLEAN, following),
-            place_mean(
-                "log_effect.neighbors", "their log-probability", *logprobs, following, unit="number"
-            ),
             place_mean(
                 "effect.after_1", "the first after each", CHANGED, CLEAN, GROUP == "after_1"
             ),
@@ -232,7 +221,6 @@ def place_mean(
     baseline: pl.Expr | None = None,
     *where: pl.Expr,
     control: str = "the same facts in the clean list",
-    unit: Any = "percent",
 ) -> m.Metric:
     """A mean over places; a baseline is measured at the same places."""
     measured = (part.is_not_null() for part in (value, baseline) if part is not None)
@@ -245,24 +233,18 @@ def place_mean(
         baseline_label=control,
         label=label,
         counts="prompts",
-        unit=unit,
         better="",
     )
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class WithTraining(Dataset):
-    """A dataset that prompts training facts, too."""
-
-    selected: Dataset
-
-    def asked_frame(self, relation: str) -> pl.DataFrame:
-        ids = self.selected.asked_frame(relation)["fact"].implode()
-        return self.frame(relation).filter(col("fact").is_in(ids) | (col("split") == TRAIN))
-
-
 def with_training(data: Dataset) -> Dataset:
-    return WithTraining(**{f.name: getattr(data, f.name) for f in fields(data)}, selected=data)
+    """The dataset, prompting training facts, too."""
+
+    def select(relation: str) -> pl.DataFrame:
+        ids = data.asked_frame(relation)["fact"].implode()
+        return data.frame(relation).filter(col("fact").is_in(ids) | (col("split") == TRAIN))
+
+    return reselect(data, select)
 
 
 def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:

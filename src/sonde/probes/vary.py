@@ -4,7 +4,7 @@ The passes are in one run so that prompts share prefixes and rows are compared f
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from itertools import product, zip_longest
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -17,7 +17,7 @@ from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.tables import FACTS, ROWS, TEMPLATES
-from sonde.probes.base import Capability, Probe
+from sonde.probes.base import Capability, Probe, reselect
 from sonde.prompts import PromptBatch
 
 if TYPE_CHECKING:
@@ -229,19 +229,8 @@ def column_values(values: Sequence[Any]) -> list[Level]:
     return [" ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
-class Redrawn(Dataset):
-    """A dataset with another seed for what probes draw, and the facts selected as before."""
-
-    selected: Dataset
-
-    def asked_frame(self, relation: str) -> pl.DataFrame:
-        return self.selected.asked_frame(relation)
-
-
 def redraw(data: Dataset, seed: int) -> Dataset:
+    """The dataset with the same prompted facts, and another seed for what probes draw."""
     if seed == data.selection.seed:
         return data
-    values = {f.name: getattr(data, f.name) for f in fields(data)}
-    values["selection"] = replace(data.selection, seed=seed)
-    return Redrawn(**values, selected=data)
+    return reselect(data, data.asked_frame, selection=replace(data.selection, seed=seed))

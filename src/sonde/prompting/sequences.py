@@ -119,21 +119,6 @@ def list_layout(pair: str, example: str, language: str = "") -> ListLayout:
     return ListLayout(pair=texts[0], example=texts[1])
 
 
-def split_separator(name: str) -> tuple[str, str]:
-    """The separators of a pair and of examples in a name such as colon/newline.
-
-    >>> split_separator("colon/newline"), split_separator(" is /;")
-    (('colon', 'newline'), (' is ', ';'))
-    """
-    pair, slash, example = name.rpartition("/")
-    if not slash or not pair or not example:
-        raise UsageError(
-            f"separators are written PAIR/EXAMPLE, such as colon/newline, not {name!r}; the names "
-            f"are {', '.join(NAMES)}, and other texts are used literally"
-        )
-    return pair, example
-
-
 def draw_lines(facts: DataFrame, seeds: Iterable[int]) -> tuple[list[Draw], list[Line]]:
     """Facts to list, under their usual names, and a draw of them for each seed."""
     usual = facts["object_names"].list.first().list.first()

@@ -1,0 +1,525 @@
+"""The profile: what a model knows of some facts, and how far that depends on how it is asked.
+
+Every instrument that the model is capable of asks about the same facts: statements to complete, a
+list of other facts, both together, and greedy text after a question, a statement or a list. The
+examples are the same for all facts of a relation and are not graded themselves, so that prefixes
+are shared, and no fact is helped by its own object more than another one. Accuracy of each
+instrument stands next to its chance, which is what its answers get if they are dealt to other
+facts of the relation.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Self
+
+import numpy as np
+import polars as pl
+from polars import col, lit
+
+from sonde.answers import Answers, Completions
+from sonde.core.components import setting
+from sonde.core.errors import DataError
+from sonde.core.facts import SUBJECT_SLOT, Dataset, Relation, Template
+from sonde.evaluation import known, stats
+from sonde.evaluation import metrics as m
+from sonde.evaluation.estimate import Group, Metric, Special
+from sonde.evaluation.judge import judge_options, judge_text
+from sonde.evaluation.layout import Exhibit, Layout
+from sonde.evaluation.tables import Results, fact_table
+from sonde.probes.base import Capability, Probe, first_met
+from sonde.prompting.abstaining import ALL, abstaining
+from sonde.prompting.examples import (
+    TRAIN,
+    Draw,
+    Pool,
+    fill_question,
+    keys_of,
+    slots_of,
+)
+from sonde.prompting.languages import phrasing
+from sonde.prompting.matching import clean_answer, correct
+from sonde.prompting.sequences import Line, list_layout
+from sonde.prompting.templates import CLOSE_HELP, closing_mark, fill_templates, usual_names
+from sonde.prompts import AnyRequest, Generate, PromptBatch, Score
+
+HELD = "it is an example in the prompts"
+FEW = f"the relation has fewer than {known.FEWEST} facts besides the examples"
+ALIKE = "all facts of the relation have the same object"
+PAIR = ("subject_id", "date")
+LISTED = "in-context"  # the template of prompts without one
+FORMS = {"statement": "statement", "list": "list", "statement+examples": "list"}
+CLASSES = ("recalled", "recalled with examples", "recognized", "unknown")
+FIRST = col("instrument_no") == 0
+
+
+def form(instrument: str) -> str:
+    """Statement, list or generated: instruments of one form make similar mistakes."""
+    return FORMS.get(instrument.partition(":")[0], "generated")
+
+
+def share(name: str, **changes: Any) -> Metric:
+    """The share of facts of a class, next to the share that dealt answers get."""
+    id = name.replace(" ", "_")
+    metric = Metric(
+        id,
+        num=(col("class").cast(pl.String) == name).mean(),
+        where=FIRST,
+        baseline=col(f"dealt.{id}").mean(),
+        baseline_label="dealt answers",
+        label=name,
+    )
+    return replace(metric, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile(Probe):
+    """What a model knows, by every way to ask that it is capable of."""
+
+    name = "profile"
+    unit = "pair"
+    requires = (frozenset({"score", "generate"}), frozenset({"score"}), frozenset({"generate"}))
+    axes = ("instrument",)
+    separate = ("instrument",)
+    length_setting = "shots"
+
+    sentences: int = setting(3, "how many templates of each relation to use, the first ones", min=0)
+    shots: int = setting(
+        10, "examples of each relation: at most these, and a third of its facts", min=1
+    )
+    max_options: int = setting(
+        100,
+        "options of a relation: the objects of the facts that are graded, and others up to this "
+        "number",
+        min=2,
+    )
+    max_tokens: int = setting(16, "the most tokens of a generated answer", min=1)
+    score: bool = setting(True, "score options, if the model can")
+    generate: bool = setting(True, "generate answers, if the model can")
+    chat: bool = setting(
+        False, "ask the question alone, as a turn of a conversation; set for models that chat"
+    )
+    close: bool = setting(True, CLOSE_HELP)
+
+    groups = ("relation", Group("instrument"), Group(("relation", "instrument"), fine=True))
+
+    def resolve(self, capabilities: frozenset[Capability]) -> Self:
+        wanted = {"score": self.score, "generate": self.generate}
+        can = frozenset(c for c in capabilities if wanted.get(c))
+        can = first_met(self.name, self.requires, can)
+        return replace(
+            self,
+            score="score" in can,
+            generate="generate" in can,
+            chat=self.chat or "chat" in capabilities,
+            close=self.close and "fill" in capabilities,
+        )
+
+    def templates(self, relation: Relation) -> tuple[Template, ...]:
+        """The first sentences, and the first question if answers are generated."""
+        questions = [t for t in relation.templates if t.style == "question"]
+        sentences = [t for t in relation.templates if t.style != "question"]
+        return (*sentences[: self.sentences], *questions[: int(self.generate)])
+
+    def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
+        """Relation by relation; instruments with the same prefix follow each other."""
+        for relation in data.asked_relations():
+            examples, facts, reason = self._split(data, relation)
+            if reason or facts.is_empty():
+                continue
+            for batch in self._relation(data, relation, examples, facts):
+                # the template of a prompt without one must not be counted among the relation's
+                yield batch
+
+    def _relation(
+        self, data: Dataset, relation: Relation, examples: pl.DataFrame, facts: pl.DataFrame
+    ) -> Iterator[PromptBatch]:
+        options = self._options(data, relation, facts)
+        generate = Generate(max_tokens=self.max_tokens)
+        language = relation.language
+        names = facts["subject"].to_list()
+        shown = [
+            (row["subject"], row["object_names"][0][0], slots_of(row))
+            for row in examples.iter_rows(named=True)
+        ]
+
+        def batch(
+            instrument: str, request: AnyRequest, prefixes: Iterable[str], template: str = LISTED
+        ) -> PromptBatch:
+            frame = facts.select(
+                relation=lit(relation.id),
+                fact="fact",
+                template=lit(template),
+                subject="subject",
+                instrument=lit(instrument),
+                prefix=pl.Series(list(prefixes), dtype=pl.String),
+                suffix=lit(""),
+            )
+            scored = isinstance(request, Score)
+            return PromptBatch(frame=frame, request=request, options=[options] if scored else ())
+
+        layout = list_layout("colon", "newline", language)
+        lines = [Line(fact="", subject=s, object=o) for s, o, _ in shown]
+        head = layout.write(lines)[0]
+        before = [head + layout.before(name) for name in names]
+        if self.score and shown:
+            yield batch("list", Score(), before)
+        if self.generate and shown:
+            yield batch("generated list", generate, before)
+        sentences = [t for t in self.templates(relation) if t.style != "question"]
+        for k, template in enumerate(sentences, 1):
+            mark = closing_mark(template, language) if self.close else ""
+            filled = (
+                (before, object, after.rstrip() + mark if mark else after)
+                for before, object, after in (
+                    (*template.filled({SUBJECT_SLOT: s, **slots})[:1], o,
+                     template.filled({SUBJECT_SLOT: s, **slots})[1])
+                    for s, o, slots in shown
+                )
+            )  # fmt: skip
+            head = "".join(f"{b}{o}{a}\n" for b, o, a in filled)
+            batches = fill_templates(
+                relation, [template], usual_names(facts), Score(), options=[options],
+                close=self.close,
+            )  # fmt: skip
+            for part in batches:
+                frame = part.frame
+                if self.score:
+                    yield _named(part, f"statement:{k}")
+                if self.generate and template.answer_last:
+                    texts = frame.with_columns(suffix=lit(""))
+                    plain = PromptBatch(frame=texts, request=generate)
+                    yield _named(plain, f"continued:{k}")
+                if self.score and shown:
+                    after = frame.with_columns(prefix=lit(head) + col("prefix"))
+                    behind = PromptBatch(frame=after, request=Score(), options=[options])
+                    yield _named(behind, f"statement+examples:{k}")
+        if self.generate:
+            yield batch(
+                "question", generate, self._questions(relation, facts), self._asked(relation)
+            )
+
+    def _asked(self, relation: Relation) -> str:
+        questions = [t for t in self.templates(relation) if t.style == "question"]
+        return questions[0].id if questions else LISTED
+
+    def _questions(self, relation: Relation, facts: pl.DataFrame) -> Iterator[str]:
+        questions = [t for t in self.templates(relation) if t.style == "question"]
+        words = phrasing(relation.language)
+        for row in facts.iter_rows(named=True):
+            text = f"What is the {relation.label or relation.id} of {row['subject']}?"
+            if questions:
+                text = fill_question(questions[0], row["subject"], "qa", slots_of(row))
+            yield text if self.chat else f"{words.question}{text}\n{words.answer}"
+
+    def _split(
+        self, data: Dataset, relation: Relation
+    ) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
+        """Examples and graded facts of a relation, one for each subject; why none is graded."""
+        asked = data.asked_frame(relation.id).unique(PAIR, keep="first", maintain_order=True)
+        names = asked["subject"].implode()
+        others = data.frame(relation.id).filter(
+            ~col("subject_id").is_in(asked["subject_id"].implode()) & ~col("subject").is_in(names)
+        )
+        n, pool = self.shots, asked.clear()
+        for pool in (others.filter(split=TRAIN), others, asked):
+            if pool is asked or len(pool) >= n:
+                break
+        n = min(n, len(asked) // 3) if pool is asked else n
+        keys = keys_of(
+            data.selection.seed, (f"profile:{relation.id}:{fact}" for fact in pool["fact"])
+        )
+        examples = pool[Draw(keys, Pool(pool)).take(n)]
+        facts = asked.filter(~col("subject").is_in(examples["subject"].implode()))
+        reason = FEW if len(facts) < known.FEWEST else None
+        objects = facts["object_names"].explode().list.first()
+        return examples, facts, ALIKE if objects.n_unique() < 2 and not reason else reason
+
+    def _options(self, data: Dataset, relation: Relation, facts: pl.DataFrame) -> tuple[str, ...]:
+        """The objects of the facts, then others of the relation."""
+        usual = facts["object_names"].explode().list.first().unique(maintain_order=True)
+        names = dict.fromkeys([*usual, *data.object_names(relation.id)])
+        return tuple(sorted([*names][: max(self.max_options, len(usual))]))
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        facts = fact_table(data, self.unit)
+        reasons = []
+        for relation in data.asked_relations():
+            _, graded, reason = self._split(data, relation)
+            here = facts.filter(col("relation").cast(pl.String) == relation.id)
+            held = ~here["fact"].is_in(graded["fact"].implode())
+            reasons += [reason or (HELD if one else None) for one in held]
+        if not facts.is_empty() and None not in reasons:
+            worst = max(set(reasons), key=reasons.count)
+            raise DataError(
+                f"dataset {data.name!r} has no fact to grade, because {worst}; a relation needs "
+                "at least five subjects and two objects: add facts, or name other relations"
+            )
+        return facts.with_columns(excluded=pl.Series(reasons, dtype=pl.String))
+
+    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
+        if isinstance(answers.result, Completions):
+            return judge_text(answers, facts, self.accepts, clean_answer, abstaining((ALL,)))
+        return judge_options(answers, facts)
+
+    def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
+        return correct(answer, names, language)
+
+    def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
+        """With chance, the class of each fact, what dealt answers get, and P(known)."""
+        texts = rows.with_columns(col("answer", "instrument").cast(pl.String))
+        instruments = texts["instrument"].unique(maintain_order=True).to_list()
+        parts = [
+            self._deal(part, facts, instruments)
+            for _, part in texts.group_by("relation", maintain_order=True)
+        ]
+        table = pl.concat(parts)
+        return _with_posterior(rows, table, instruments)
+
+    def _deal(
+        self, rows: pl.DataFrame, facts: pl.DataFrame, instruments: Sequence[str]
+    ) -> pl.DataFrame:
+        """One row per fact and instrument of a relation: chance, class and dealt classes."""
+        here = rows["fact_no"].unique().sort()
+        about = facts[here.to_list()]
+        flat = [tuple(dict.fromkeys(n for o in names for n in o)) for names in about["gold_names"]]
+        sets = {names: number for number, names in enumerate(dict.fromkeys(flat))}
+        gold = np.array([sets[names] for names in flat])
+        language = about["language"][0] or ""
+        place = {fact: row for row, fact in enumerate(here.to_list())}
+        n = len(here)
+        answers, fits, correct_, rank_first = [], [], np.full((n, len(instruments)), np.nan), []
+        for k, name in enumerate(instruments):
+            part = rows.filter(instrument=name)
+            at = np.array([place[fact] for fact in part["fact_no"]], dtype=np.int64)
+            correct_[at, k] = part["correct"].cast(pl.Float64)
+            void = pl.any_horizontal(
+                col("answer").fill_null("") == "",
+                *(col(c).fill_null(False) for c in ("tied", "abstained") if c in part.columns),
+            )
+            said = part.select(pl.when(~void).then("answer")).to_series()
+            words = {
+                text: i for i, text in enumerate(said.drop_nulls().unique(maintain_order=True))
+            }
+            answer = np.full(n, -2)
+            answer[at] = [-1 if text is None else words[text] for text in said]
+            answers.append(answer)
+            generated = form(name) == "generated"
+            fit = [
+                [
+                    self.accepts(text, names, language) if generated else text in names
+                    for text in words
+                ]
+                for names in sets
+            ]
+            fits.append(np.array(fit, dtype=bool).reshape(len(sets), len(words)))
+        relation = str(about["relation"][0])
+        rng = stats.generator(0, f"profile:{relation}")
+        dealt = known.deal(answers, [gold] * len(answers), fits, rng)
+        kinds = np.array([_kind(name) for name in instruments])
+        own = _class_of(np.nan_to_num(correct_).astype(bool)[None], kinds)[0]
+        classes = _class_of(dealt.hits, kinds)
+        by_chance = [(classes == number).mean(axis=0) for number in range(len(CLASSES))]
+        asked = ~np.isnan(correct_)
+        sums = (dealt.hits * asked).sum(axis=2) / np.maximum(asked.sum(axis=1), 1)
+        return pl.DataFrame(
+            {"fact_no": here}
+            | {f"correct {k}": correct_[:, k] for k in range(len(instruments))}
+            | {f"chance {k}": dealt.chance[:, k] for k in range(len(instruments))}
+            | {"class_no": own}
+            | {f"dealt.{c.replace(' ', '_')}": by_chance[i] for i, c in enumerate(CLASSES)}
+            | {
+                "dealt": pl.Series(
+                    sums.T.astype(np.float32), dtype=pl.Array(pl.Float32, known.DEALS)
+                )
+            }
+        )
+
+    @property
+    def metrics(self) -> Sequence[Metric | Special]:
+        by = {"by": "instrument", "baseline": None, "counts": "facts", "centered": True}
+        return (
+            m.accuracy(
+                label="accuracy over instruments", baseline_label="dealt answers",
+                help="mean over the instruments",
+            ),
+            m.accuracy("lowest", stat=_lowest, label="lowest instrument", **by),
+            m.accuracy("highest", stat=_highest, label="highest instrument", **by),
+            *(
+                share(name, help=help)
+                for name, help in zip(CLASSES, self._meanings(), strict=True)
+                if self._measured(name)
+            ),
+            Special((EVIDENCE, KNOWN), _estimate_known),
+        )  # fmt: skip
+
+    def _measured(self, name: str) -> bool:
+        return self.score if name == "recognized" else self.generate or name == "unknown"
+
+    def _meanings(self) -> tuple[str, ...]:
+        return (
+            "share of facts whose object the model writes after a question or a statement",
+            "share of further facts whose object it writes after a list of examples",
+            "share of further facts whose object some instrument ranks first among the options",
+            "share of facts that no instrument answers correctly",
+        )
+
+    @property
+    def layout(self) -> Layout:
+        return Layout(
+            headlines=("recalled", "recalled_with_examples", "recognized", "unknown", "accuracy"),
+            over="facts",
+            verdict="accuracy",
+            columns=("recalled", "unknown"),
+            browse=("relation", "subject", "gold", "class", "posterior", "answer", "correct"),
+            notes=(
+                "Chance of an instrument is the share of ordered pairs of facts of a relation in "
+                "which the answer to one would be correct for the other. For classes, the "
+                f"answers to a fact are dealt to another fact together, {known.DEALS} times.",
+                "A fact is in the first class that fits. Classes that need generated text or "
+                "options are not measured for models that cannot give them.",
+                "The estimate of what is known is too low if instruments miss the same facts, and "
+                "too high if they share a guess. See docs/results/profile.md for its errors on "
+                "models whose knowledge is known.",
+            ),
+            extra=_exhibits,
+        )
+
+
+EVIDENCE = Metric(
+    "evidence_threshold",
+    label="needed for evidence",
+    better="",
+    help="95th percentile of the mean accuracy of dealt answers; a model that does not exceed it "
+    "shows no knowledge beyond chance",
+)
+KNOWN = Metric(
+    "known",
+    label="estimated as known",
+    help="share of facts that the overlap of the instruments suggests is known",
+)
+
+
+def _named(batch: PromptBatch, instrument: str) -> PromptBatch:
+    frame = batch.frame.with_columns(instrument=lit(instrument))
+    order = [name for name in frame.columns if name not in ("instrument", "prefix", "suffix")]
+    return replace(batch, frame=frame.select(*order, "instrument", "prefix", "suffix"))
+
+
+def _kind(instrument: str) -> int:
+    """The class that a correct answer of an instrument puts a fact into."""
+    name = instrument.partition(":")[0]
+    return {"question": 0, "continued": 0, "generated list": 1}.get(name, 2)
+
+
+def _class_of(hits: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    """The first class with a correct instrument, else the last: [..., facts]."""
+    result = np.full(hits.shape[:-1], len(CLASSES) - 1)
+    for number in (2, 1, 0):
+        result[hits[..., kinds == number].any(axis=-1)] = number
+    return result
+
+
+def _lowest(values: Any, labels: Any) -> Any:
+    return values.min(axis=-1)
+
+
+def _highest(values: Any, labels: Any) -> Any:
+    return values.max(axis=-1)
+
+
+def _with_posterior(
+    rows: pl.DataFrame, table: pl.DataFrame, instruments: Sequence[str]
+) -> pl.DataFrame:
+    """Rows with the columns of their fact, and their instrument's chance."""
+    k = range(len(instruments))
+    answers, chance = (
+        table.select(f"{name} {i}" for i in k).to_numpy() for name in ("correct", "chance")
+    )
+    posterior = np.full(len(table), np.nan)
+    if identified(answers, chance, table["dealt"].to_numpy(), instruments):
+        posterior = known.known(answers, chance).posterior
+    numbers = {name: i for i, name in enumerate(instruments)}
+    long = table.select(
+        "fact_no",
+        pl.Enum(CLASSES).categories.gather(table["class_no"]).cast(pl.Enum(CLASSES)).alias("class"),
+        pl.selectors.starts_with("dealt"),
+        posterior=pl.Series(posterior, dtype=pl.Float32).fill_nan(None),
+        chances=pl.concat_list(f"chance {i}" for i in k),
+    )
+    rows = rows.join(long, on="fact_no", how="left", maintain_order="left")
+    number = col("instrument").cast(pl.String).replace_strict(numbers, return_dtype=pl.UInt8)
+    return rows.with_columns(
+        instrument_no=number.rank("ordinal").over("fact_no") - 1,
+        baseline=col("chances").list.get(number).cast(pl.Float32),
+    ).drop("chances")
+
+
+def identified(
+    answers: np.ndarray, chance: np.ndarray, dealt: np.ndarray, instruments: Sequence[str]
+) -> bool:
+    """Whether the share known can be estimated: evidence, three instruments of two forms."""
+    several = len(instruments) > 2 and len(set(map(form, instruments))) > 1
+    mean = np.nanmean(answers, axis=1).mean()
+    return several and bool(mean > known.threshold(dealt.mean(axis=0)))
+
+
+def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
+    """The threshold of evidence and, if it is exceeded, the share known with its interval."""
+    columns = ("fact_no", "relation", "cluster", "instrument", "correct", "baseline", "dealt")
+    rows = results.table(columns).collect()
+    wide = rows.with_columns(col("correct").cast(pl.Float64), col("instrument").cast(pl.String))
+    instruments = wide["instrument"].unique(maintain_order=True).to_list()
+    facts = wide.unique("fact_no", keep="first", maintain_order=True)
+    answers, chance = (
+        wide.pivot("instrument", index="fact_no", values=name)
+        .select(instruments).to_numpy().astype(float)
+        for name in ("correct", "baseline")
+    )  # fmt: skip
+    n, clusters = len(facts), facts.select("relation", "cluster").n_unique()
+    dealt = facts["dealt"].to_numpy()
+    needed = known.threshold(dealt.mean(axis=0))
+    yield "evidence_threshold", (), (), needed, None, None, n, clusters
+    if not identified(answers, chance, dealt, instruments):
+        return
+    relation = facts["relation"].to_physical().to_numpy()
+    rng = stats.generator(seed, "known")
+    ends = known.interval(answers, chance, relation, facts["cluster"].to_numpy(), rng)
+    estimate = known.known(answers, chance)
+    yield "known", (), (), estimate.share, *ends[None], n, clusters
+    for number, name in facts.select(col("relation").to_physical(), name=col("relation").cast(
+        pl.String)).unique(maintain_order=True).iter_rows():  # fmt: skip
+        here = relation == number
+        value, size = float(estimate.posterior[here].mean()), int(here.sum())
+        yield "known", ("relation",), (name,), value, *ends[number], size, size
+
+
+def _exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+    """All instruments on one axis; agreement; the facts on which instruments disagree."""
+    by = estimates.filter(metric="accuracy", over="facts", group_by=["instrument"])
+    by = by.with_columns(label=col("group").list.first())
+    lines = by.filter(col("of") != "difference").select(
+        "label", color=pl.when(of="value").then(lit("accuracy")).otherwise(lit("chance")),
+        x="value", low="low", high="high", n="n",
+    )  # fmt: skip
+    order = lines.filter(color="accuracy").sort("x", descending=True)["label"]
+    lines = lines.sort(col("label").cast(pl.Enum(order)), "color")
+    yield Exhibit(
+        "instruments", "Accuracy of each instrument", lines, {"x": "percent", "color": "control"},
+        "intervals", x_label="accuracy",
+    )  # fmt: skip
+    rows = results.rows.select("fact_no", "instrument", "correct")
+    wide = rows.with_columns(col("correct").cast(pl.Float64)).pivot(
+        "instrument", index="fact_no", values="correct"
+    )
+    pairs = [
+        (one, other, known.kappa(wide[one].to_numpy(), wide[other].to_numpy()))
+        for one, other in combinations(wide.columns[1:], 2)
+    ]
+    heads = {"y": pl.String, "x": pl.String, "color": pl.Float64}
+    frame = pl.DataFrame(pairs, heads, orient="row").fill_nan(None)
+    if len(frame) > 1:
+        yield Exhibit(
+            "agreement", "Agreement of instruments on which facts are correct (Cohen's κ)", frame,
+            {"color": "number"}, "heat", limit=1.0,
+        )  # fmt: skip
