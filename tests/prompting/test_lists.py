@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sonde.core.errors import TemplateError, UsageError
+from sonde.core.errors import TemplateError
 from sonde.core.facts import Dataset
 from sonde.prompting.options import offer_options
 from sonde.prompting.sequences import (

@@ -24,7 +24,7 @@ from typing import Literal
 
 from polars import DataFrame
 
-from sonde.core.errors import DataError, TemplateError, UsageError
+from sonde.core.errors import DataError, TemplateError
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Source, Template
 from sonde.core.fingerprints import draw_key
 from sonde.prompting.examples import Draw, Pool, keys_of
