@@ -21,7 +21,7 @@ from sonde.probes import PROBES
 # Title, module and names within it.
 FURTHER = (
     ("accuracy by numbers of the facts", "sonde.evaluation.groups", "TRENDS"),
-    ("facts that change over time", "sonde.evaluation.timeline", "METRICS FIT BEST"),
+    ("facts that change over time", "sonde.evaluation.timeline", "METRICS"),
     ("several languages", "sonde.evaluation.languages", "ACCURACY COUPLES"),
     ("sonde compare, runs of several probes", "sonde.compare.pairwise", "CORRECT"),
     ("sonde compare --learning", "sonde.compare.learned", "METRICS OF_FACTS"),

@@ -1,4 +1,4 @@
-"""Facts that change: what a wrong answer was, year by year, and the year that answers fit best."""
+"""Facts that change: whether a wrong answer is outdated or too new, year by year."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -78,26 +78,6 @@ def test_answers_are_correct_outdated_too_new_or_wrong() -> None:
     assert found["correct",][1] == 21
 
 
-def test_the_year_that_answers_fit_best_is_the_one_a_model_lives_in() -> None:
-    found = numbers(living_in(2013), dated(facts(CLUBS)))
-    assert found["best_year",] == (2013, 3), "the first of three that fit equally well"
-    assert found["fit", "2013"] == (1.0, 3)
-    assert found["fit", "2012"][0] == pytest.approx(2 / 3)
-    assert numbers(living_in(2016), dated(facts(CLUBS)))["best_year",][0] == 2016
-
-
-def test_a_year_in_which_no_fact_is_known_is_not_fitted() -> None:
-    same = [
-        known
-        for known in facts(dict.fromkeys(CLUBS, (("Reds", 2010, 2012),)))
-        if known.date == "2011"
-    ]
-    moved = [replace(f, date="2020" if f.subject.id == "Cy" else f.date) for f in same]
-    found = numbers({}, dated(moved))
-    assert ("fit", "2020") not in found and "best_year" not in {name for name, *_ in found}
-    assert found["fit", "2011"] == (1.0, 3)
-
-
 def test_an_answer_that_another_fact_makes_correct_at_the_date_is_correct() -> None:
     two = facts({"Ann": (("Reds", 2010, 2010), ("Blues", 2010, 2010))})
     two[1] = replace(two[1], id="other")
@@ -109,7 +89,7 @@ def test_facts_without_a_date_are_prompted_about_the_time_they_are_true() -> Non
     own = [replace(f, date="") for f in facts(CLUBS) if f.id in ("Ann-2010", "Ann-2013")]
     found = numbers({"Ann-2010": "Blues", "Ann-2013": "Reds"}, dated(own))
     assert shares(found) == [0.0, 0.5, 0.5, 0.0]
-    assert {key[1] for key in found if key[0] == "fit"} == {"2010", "2013"}
+    assert {key[1] for key in found if len(key) == 2} == {"2010", "2013"}
 
 
 def test_data_without_dates_have_no_timeline() -> None:
@@ -158,5 +138,8 @@ def test_the_figure_has_a_line_for_each_share() -> None:
     _, (lines,) = timeline(results(Lama(answer="score"), data, by_fact(**living_in(2013))), data)
     assert lines.kind == "lines" and {"x", "y", "low", "high", "color"} <= set(lines.frame.columns)
     assert lines.frame["color"].unique(maintain_order=True).to_list() == [
-        "correct", "outdated", "too new", "wrong", "correct then",
-    ]  # fmt: skip
+        "correct",
+        "outdated",
+        "too new",
+        "wrong",
+    ]

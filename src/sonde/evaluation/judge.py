@@ -16,18 +16,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from polars import col
 
-from sonde.answers import Answers, Completions, MaskScores, OptionScores, Ragged, take
+from sonde.answers import Answers, Completions, MaskScores, OptionScores
 from sonde.core.fingerprints import fingerprint
 from sonde.core.texts import folded
 from sonde.evaluation.tables import FACT, LEFT
 from sonde.prompts import FillMask, Ints, Names, PromptBatch, Score
 
 Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
 Normalize = Literal["none", "tokens"]
 
 SENT = ("prefix", "suffix", "options_id", "spans", "example_spans")
-CELLS = 2**20  # compared at a time
 NOTHING = ("",)  # the option of a prompt none of whose options can be answered
 
 
@@ -38,21 +36,15 @@ def judge(answers: Answers, facts: pl.DataFrame, normalize: Normalize = "none") 
     return judge_options(answers, facts, normalize)
 
 
-def gold_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFrame:
-    """Every correct name of every fact: fact_no, object_no, name, usual (the object's first)."""
+def correct_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFrame:
+    """Every correct name of every fact: fact_no, object_no, name, usual (the object's first).
+
+    With "question_names", those of all objects of a question that has several.
+    """
     names = facts.select("fact_no", name=objects).explode("name").drop_nulls("name")
-    names = names.with_columns(
-        object_no=pl.int_range(pl.len()).over("fact_no"), usual=col("name").list.first()
-    )
-    names = names.explode("name").drop_nulls("name").with_columns(usual=col("name") == col("usual"))
-    return names.unique(maintain_order=True)
-
-
-def question_names(facts: pl.DataFrame) -> pl.DataFrame:
-    """The same of the objects of questions that have several, whichever fact has them."""
-    if "question_names" not in facts.columns:
-        return gold_names(facts.clear())
-    return gold_names(facts.drop_nulls("question_names"), "question_names")
+    object_no, usual = pl.int_range(pl.len()).over("fact_no"), col("name").list.first()
+    names = names.with_columns(object_no=object_no, usual=usual).explode("name").drop_nulls("name")
+    return names.with_columns(usual=col("name") == col("usual")).unique(maintain_order=True)
 
 
 def compared(scores: OptionScores, normalize: Normalize) -> Floats:
@@ -63,10 +55,10 @@ def compared(scores: OptionScores, normalize: Normalize) -> Floats:
 def numbered(answers: Answers, facts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The prompts about a fact, with their row (`prompt`) and fact_no, and these facts."""
     frame = answers.frame.with_row_index("prompt")
-    here = facts.filter(col("relation").is_in(frame["relation"].unique().implode()))
-    about = here.select(col("relation").cast(pl.String), "fact", "fact_no")
+    about = facts.select(col("relation").cast(pl.String), "fact", "fact_no")
+    about = about.filter(col("relation").is_in(frame["relation"].unique().implode()))
     prompts = frame.join(about, on=FACT, how="inner", maintain_order="left")
-    return prompts, here.filter(col("fact_no").is_in(prompts["fact_no"].unique().implode()))
+    return prompts, facts[prompts["fact_no"].unique().sort()]
 
 
 def judge_options(
@@ -79,12 +71,11 @@ def judge_options(
     """
     scores, (prompts, here) = answers.result, numbered(answers, facts)
     assert isinstance(scores, OptionScores)
-    values = compared(scores, normalize)
     counts = scores.logprobs.counts
     n, width = len(answers), int(counts.max(initial=1))
     there = np.arange(width) < counts[:, None]
     dense = np.full((n, width), -np.inf)
-    dense[there] = values
+    dense[there] = compared(scores, normalize)
     ids, index = np.unique(answers.batch.options_ids(), return_inverse=True)
     sets = [answers.batch.options[i] for i in ids.tolist()]
     lists = pl.Series(map(list, sets), dtype=pl.List(pl.String))
@@ -92,65 +83,53 @@ def judge_options(
     options = options.with_columns(column=pl.int_range(pl.len()).over("set"))
     about = prompts.select("prompt", "fact_no", set=pl.Series(index).gather(prompts["prompt"]))
 
-    def find(names: pl.DataFrame) -> tuple[pl.DataFrame, tuple[Ints, Ints], Bools]:
-        """Each fact's names among the options of its prompts: a row each, their place, a mask."""
+    def find(names: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
+        """Each fact's names among the options of its prompts: a row each, and as a mask."""
         pairs = about.select("fact_no", "set").unique()  # a fact has many prompts
         pairs = pairs.join(names, on="fact_no").join(options, on=("set", "name"))
         table = about.join(pairs, on=("fact_no", "set"))
-        places = table["prompt"].to_numpy(), table["column"].to_numpy()
         mask = np.zeros(dense.shape, dtype=bool)
-        mask[places] = True
-        return table, places, mask
+        mask[table["prompt"].to_numpy(), table["column"].to_numpy()] = True
+        return table, mask
 
-    top = dense.max(axis=1)
-    best = (dense == top[:, None]) & there
-    total = _exp(dense, top[:, None]).sum(axis=1)
-    gold = gold_names(here)
-    correct = find(gold)[2]
-    target = np.where(correct, dense, -np.inf).max(axis=1)
-    # of the correct options alone, as exp of 2 million numbers takes as long as all the rest
-    row, column = np.nonzero(correct)
-    together = np.bincount(row, _exp(dense[row, column], target[row]), n)
-
-    def ahead(wrong: Bools, row: Ints, score: Floats) -> Ints:
+    def ahead(wrong: Any, row: Ints, score: Floats) -> Ints:
         """How many wrong options of a row have at least a score."""
-        step = max(1, CELLS // width)
-        parts = (slice(start, start + step) for start in range(0, len(row), step))
-        reached = [((dense[row[p]] >= score[p, None]) & wrong[row[p]]).sum(axis=1) for p in parts]
-        return np.concatenate([np.zeros(0, np.int64), *reached])
+        return ((dense[row] >= score[:, None]) & wrong[row]).sum(axis=1)
 
-    question = question_names(here)
-    every = [part.select("fact_no", "name") for part in (gold, question)]
-    if "also_correct" in here.columns:
-        further = here.select("fact_no", name="also_correct").explode("name")
-        every.append(further.drop_nulls("name"))
-    known = find(pl.concat(every))[2]
-    wrong, n_wrong = ~known & there, (~known & there).sum(axis=1)
+    gold, question = correct_names(here), correct_names(here, "question_names")
+    correct, known = find(gold)[1], find(pl.concat([gold, question]))[1]
+    top, target = (np.where(where, dense, -np.inf).max(axis=1) for where in (there, correct))
+    best = (dense == top[:, None]) & there
+    weights = _exp(dense, top[:, None])
+    wrong, n_wrong = there & ~known, (there & ~known).sum(axis=1)
     row, column = np.nonzero(known)
     below = n_wrong[row] - ahead(wrong, row, dense[row, column])
     hashes = pl.Series([int(fingerprint(names)[:8], 16) for names in sets], dtype=pl.UInt32)
     starts = np.cumsum([0, *map(len, sets)])
-    answerable = correct.any(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
+        # never below the best correct option, even if its exponential is 0
+        together = np.maximum(np.log((weights * correct).sum(axis=1)), target - top)
         judged = pl.DataFrame({
             "prompt": np.arange(n, dtype=np.uint32),
             "answer": options["name"].gather(starts[index] + best.argmax(axis=1)),
             "tied": best.sum(axis=1) > 1,
-            "rank": 1 + ((dense >= target[:, None]) & ~correct & there).sum(axis=1),
+            "rank": 1 + ((dense >= target[:, None]) & there & ~correct).sum(axis=1),
             "ranked": np.bincount(row, below, n) / (n_wrong * known.sum(axis=1)),
-            "confidence": 1 / total,
-            "gold_logprob": target - top + np.log(together / total),
+            "confidence": 1 / weights.sum(axis=1),
+            "gold_logprob": together - np.log(weights.sum(axis=1)),
             "options_id": hashes.gather(index),
         }, nan_to_null=True)  # fmt: skip
+    answerable = pl.when(pl.Series(correct.any(axis=1)))
+    judged = judged.with_columns(answerable.then(name) for name in ("rank", "gold_logprob"))
     if len(question):
         # an option that names two objects is the first of them
         question = question.unique(("fact_no", "name"), keep="first", maintain_order=True)
-        things, (row, column), known = find(question)
-        score = dense[row, column]
-        things = things.with_columns(order=-score, ahead=ahead(~known & there, row, score))
+        things, known = find(question)
+        row = things["prompt"].to_numpy()
+        score = dense[row, things["column"].to_numpy()]
+        things = things.with_columns(order=-score, ahead=ahead(there & ~known, row, score))
         judged = judged.join(_set_scores(things, here), on="prompt", **LEFT)
-    null = (pl.when(pl.Series(answerable)).then(n).alias(n) for n in ("rank", "gold_logprob"))
-    return _rows(prompts, judged.with_columns(null), "score")
+    return _rows(prompts, judged, "score")
 
 
 def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
@@ -161,49 +140,35 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
     request, scores = answers.batch.request, answers.result
     assert isinstance(request, FillMask) and isinstance(scores, MaskScores)
     prompts, here = numbered(answers, facts)
-    about = np.searchsorted(here["fact_no"].to_numpy(), prompts["fact_no"].to_numpy())
-    targets = pl.DataFrame({"name": request.targets}, schema={"name": pl.String})
-    targets = targets.with_row_index("target")
+    about = prompts.select("prompt", "fact_no")
+    targets = pl.DataFrame({"name": request.targets}, {"name": pl.String}).with_row_index("target")
+    spelling = pl.Series(map(folded, targets["name"]), dtype=pl.String).rank("dense")
+    targets = targets.with_columns(spelling=spelling)
 
     def find(names: pl.DataFrame) -> pl.DataFrame:
         """A row for each of its fact's names that can be answered, per prompt."""
-        names = names.join(targets, on="name", maintain_order="left")
-        spelling = pl.Series(map(folded, names["name"]), dtype=pl.String).rank("dense")
-        names = names.drop("name").with_columns(spelling=spelling)
-        # only names of one spelling can be one token
-        alike = pl.struct("fact_no", "spelling").is_duplicated()
-        ends = np.searchsorted(names["fact_no"].to_numpy(), here["fact_no"].to_numpy())
-        lists = Ragged(np.append(ends, names.height), np.arange(names.height))
-        chosen: Any = take(lists, about)
-        table: pl.DataFrame = names.with_columns(alike=alike)[chosen.values]
-        row, target = prompts["prompt"].to_numpy()[chosen.owners], table["target"].to_numpy()
-        logprobs = scores.target_logprobs[row, target].astype(np.float64)
+        table = about.join(names.join(targets, on="name", maintain_order="left"), on="fact_no")
+        place = table["prompt"].to_numpy(), table["target"].to_numpy()
         return table.with_columns(
-            prompt=pl.Series(row),
-            rank=pl.Series(scores.target_ranks[row, target].astype(np.int64)),
-            logprob=pl.Series(logprobs),
-            probability=pl.Series(np.exp(logprobs)),
+            rank=pl.Series(scores.target_ranks[place], dtype=pl.Int64),
+            logprob=pl.Series(scores.target_logprobs[place], dtype=pl.Float64),
         ).filter(col("rank") > 0)
 
     def distinct(table: pl.DataFrame, *key: str) -> pl.DataFrame:
         """Each token of a key once."""
-        if not table["alike"].any():
-            return table
-        names = (*key, "spelling", "rank", "logprob")
-        once = table.filter("alike").unique(names, keep="first", maintain_order=True)
-        return pl.concat([table.filter(~col("alike")), once])
+        return table.unique((*key, "spelling", "rank"), keep="first", maintain_order=True)
 
-    names = find(gold_names(here))
+    names, question = find(correct_names(here)), correct_names(here, "question_names")
     # never below the largest, even if its exponential is 0
-    together = pl.max_horizontal(col("probability").sum().log(), col("logprob").max())
+    together = pl.max_horizontal(col("logprob").exp().sum().log(), col("logprob").max())
     ranks = distinct(names, "prompt").group_by("prompt")
-    best_ranks = ranks.agg(col("rank").min(), gold_logprob=together.cast(pl.Float32))
+    ranks = ranks.agg(col("rank").min(), gold_logprob=together.cast(pl.Float32))
     # added names of an object against its usual one, if that can be answered
-    usual = names.filter("usual").select("prompt", "object_no", usual_logprob="logprob")
-    added = distinct(names, "prompt", "object_no").filter(~col("usual"))
-    helps = (col("logprob") > col("usual_logprob")).sum()
-    added = added.join(usual, on=("prompt", "object_no"))
-    added = added.group_by("prompt").agg(helped=helps, compared=pl.len())
+    usual = col("logprob").filter("usual").first().over("prompt", "object_no")
+    added = names.filter(pl.len().over("prompt", "object_no") > 1)
+    added = distinct(added, "prompt", "object_no").with_columns(usual_logprob=usual)
+    helps, both = (col("logprob") > col("usual_logprob")).sum(), col("usual_logprob").count()
+    added = added.filter(~col("usual")).group_by("prompt").agg(helped=helps, compared=both)
     top, logprobs = scores.top, pa.array(scores.top_logprobs.values)
     best = [pa.array(top.offsets[:-1] + n, mask=top.counts <= n) for n in (0, 1)]  # null: no answer
     first, second = (pl.Series(logprobs.take(rows)) for rows in best)
@@ -213,17 +178,13 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         "tied": (first == second).fill_null(False),
         "confidence": first.cast(pl.Float64).exp().cast(pl.Float32),
     })  # fmt: skip
-    judged = judged.join(best_ranks, on="prompt", **LEFT).join(added, on="prompt", **LEFT)
+    judged = judged.join(ranks, on="prompt", **LEFT).join(added, on="prompt", **LEFT)
     judged = judged.with_columns(col("helped", "compared").fill_null(0))
-    question = question_names(here)
     if len(question):
-        things = find(question)
         # wrong tokens of at least this probability: all of this rank, minus the correct ones
-        correct = things.unique(("prompt", "rank", "spelling")).group_by("prompt", "rank")
-        until = correct.agg(until=pl.len()).sort("prompt", "rank")
-        until = until.with_columns(col("until").cum_sum().over("prompt"))
-        things = things.join(until, on=("prompt", "rank"))
-        things = things.with_columns(order="rank", ahead=col("rank") - col("until"))
+        correct = col("rank").rank("max").over("prompt")
+        things = distinct(find(question), "prompt")
+        things = things.with_columns(order="rank", ahead=col("rank") - correct)
         judged = judged.join(_set_scores(things, here), on="prompt", **LEFT)
     return _rows(prompts, judged, "fill")
 
@@ -265,23 +226,21 @@ def choose(answers: Answers, options: Sequence[Sequence[str]] | pl.Series) -> An
     """
     request, scores = answers.batch.request, answers.result
     assert isinstance(request, FillMask) and isinstance(scores, MaskScores)
-    target = {name: n for n, name in enumerate(request.targets)}
-    allowed = scores.target_ranks > 0
-    numbers: dict[Names, int] = {}
+    number = {name: n for n, name in enumerate(request.targets)}
+    sets: dict[Names, int] = {}
     ids, logprobs = [], []
+    allowed = scores.target_ranks > 0
     for row, names in enumerate(options):
-        chosen = tuple(n for n in names if n in target and allowed[row, target[n]]) or NOTHING
-        ids.append(numbers.setdefault(chosen, len(numbers)))
-        values = scores.target_logprobs[row]
-        logprobs += [values[target[n]] if n in target else 0.0 for n in chosen]
-    sets = tuple(numbers)
+        chosen = [name for name in names if name in number and allowed[row, number[name]]]
+        values = scores.target_logprobs[row, [number[name] for name in chosen]]
+        ids.append(sets.setdefault(tuple(chosen) or NOTHING, len(sets)))
+        logprobs.append(values if chosen else np.zeros(1, np.float32))
+    lengths = [len(values) for values in logprobs]
     frame = answers.frame.with_columns(options_id=pl.Series(ids, dtype=pl.UInt32))
-    result = OptionScores.of(
-        [len(sets[i]) for i in ids],
-        np.ones(len(logprobs), np.int64),
-        np.array(logprobs, np.float32),
-    )
-    return Answers(batch=PromptBatch(frame=frame, request=Score(), options=sets), result=result)
+    flat = np.concatenate([np.zeros(0, np.float32), *logprobs])
+    result = OptionScores.of(lengths, np.ones(len(flat), np.int64), flat)
+    batch = PromptBatch(frame=frame, request=Score(), options=tuple(sets))
+    return Answers(batch=batch, result=result)
 
 
 def judge_text(
@@ -311,16 +270,16 @@ def judge_text(
         correct = accepts(answer, names, language or "")
         return answer, correct, not correct and abstains(text)
 
-    place, texts = prompts["prompt"].to_numpy(), result.text.cast(pa.string()).to_pylist()
-    pairs = zip(prompts["fact_no"], place.tolist(), strict=True)
+    place, texts = prompts["prompt"].to_numpy(), result.text.cast(pa.string())
+    pairs = zip(prompts["fact_no"], texts.take(pa.array(place)).to_pylist(), strict=True)
     schema = {"answer": pl.String, "correct": pl.Boolean, "abstained": pl.Boolean}
-    verdicts = pl.DataFrame([verdict(fact, texts[i]) for fact, i in pairs], schema, orient="row")
-    rows = prompts.drop("prompt", "fact_no", *SENT, strict=False).hstack(verdicts)
-    return rows.with_columns(
+    verdicts = pl.DataFrame([verdict(*pair) for pair in pairs], schema, orient="row")
+    return prompts.drop("prompt", "fact_no", *SENT, strict=False).with_columns(
+        *verdicts,
         answer_mode=pl.lit("generate"),
-        finished=pl.Series(result.finished[place]),
-        n_tokens=pl.Series(result.token_logprobs.counts[place]),
-        sequence_prob=pl.Series(np.exp(result.token_logprobs.sums()[place])),
+        finished=result.finished[place],
+        n_tokens=result.token_logprobs.counts[place],
+        sequence_prob=np.exp(result.token_logprobs.sums()[place]),
     )
 
 

@@ -5,18 +5,16 @@ Each schema is written down once. Knows no probe and no statistics.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, groupby
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
-import numpy as np
 import polars as pl
 from polars import Boolean, Enum, Float32, Float64, List, String, UInt16, UInt32, col
 
-from sonde.answers import Answers, OptionScores
+from sonde.answers import Answers
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.fact_frames import DATES, entities, is_apart, united
 from sonde.core.facts import Dataset, Relation, Template, commonest_objects
-from sonde.core.fingerprints import draw_key
 
 if TYPE_CHECKING:
     from sonde.probes.base import Probe
@@ -28,7 +26,7 @@ LEFT: Any = {"how": "left", "maintain_order": "left"}
 FACTS: Mapping[str, Any] = {
     "fact_no": UInt32,  # the row of the fact in this table
     "relation": Enum,
-    "label": String,
+    "label": String,  # with the id if several relations have it
     "kind": String,  # 1-1, N-1 or N-M, null if unknown
     "language": String,
     "canonical_id": String,  # of the relation in every language
@@ -40,7 +38,6 @@ FACTS: Mapping[str, Any] = {
     "gold": String,  # usual names of the correct objects
     "gold_names": List(List(String)),  # all names of each correct object, the usual first
     "question_names": List(List(String)),  # of the question's objects; null if only one
-    "also_correct": List(String),  # further names, by facts that are for training only
     "split": String,
     "tags": List(String),
     "majority": String,  # usual name of the most common object of the relation
@@ -120,8 +117,7 @@ KNOWN = {
     n: String if t == Enum else t for n, t in (*TEMPLATES.items(), *FACTS.items(), *ROWS.items())
 }
 
-OPTIONAL = (*DATES, "question_names", "also_correct")
-CELLS = 2**21  # options that are judged together, at most
+CELLS = 2**20  # options that are judged together, at most
 NO_TEMPLATE = "the relation has no template"
 
 
@@ -131,11 +127,15 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
     With unit "pair", the facts of one subject, relation and date are one row, known by the first
     of them, with the objects of all of them, whatever their split.
     """
-    parts = []
-    for relation in data.asked_relations():
+    relations, parts = data.asked_relations(), []
+    labels = [relation.label for relation in relations]
+    for relation in relations:
         common = commonest_objects(data.split_frame(relation.id))
         about: dict[str, Any] = {
-            "label": relation.label,
+            # the same relation in several languages may have one label
+            "label": f"{relation.label} ({relation.id})"
+            if relation.label and labels.count(relation.label) > 1
+            else relation.label,
             "kind": relation.kind,
             "language": relation.language,
             "canonical_id": relation.same,
@@ -151,44 +151,38 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
     pairs = unit == "pair"
     if pairs:
         rows = rows.unique(QUESTION, keep="first", maintain_order=True)
-    every = pl.concat([data.frame(relation.id) for relation in data.asked_relations()])
+    every = pl.concat([data.frame(relation.id) for relation in relations])
     every = every.join(rows, on=QUESTION, how="semi", maintain_order="left")
     # facts for training only have objects without identifiers, which cannot be merged
-    training = is_apart() & (col("split") != data.selection.split)
-    counted = every.lazy() if pairs else every.lazy().filter(~training)
-    objects = united(entities(counted, *QUESTION), *QUESTION)
+    tested = every.filter(~is_apart() | (col("split") == data.selection.split))
+    objects = united(entities((every if pairs else tested).lazy(), *QUESTION), *QUESTION)
     rows = rows.join(objects.collect(), on=QUESTION, suffix="_merged", **LEFT)
+    gold, merged = col("object_names"), col("object_names_merged")
     if pairs:
         # the names of the fact that is prompted come first
         names = pl.concat(part.select(*QUESTION, aliases="subject_names") for part in (rows, every))
-        distinct = col("aliases").unique(maintain_order=True)
-        aliases = names.explode("aliases").group_by(QUESTION).agg(distinct)
-        rows = rows.join(aliases, on=QUESTION, **LEFT).with_columns(
-            subject=col("aliases").list.first(),
-            gold_names=col("object_names_merged").fill_null([]),
-            question_names=None,
-            also_correct=None,
+        aliases = (
+            names.explode("aliases")
+            .group_by(QUESTION)
+            .agg(col("aliases").unique(maintain_order=True))
         )
+        rows = rows.join(aliases, on=QUESTION, **LEFT)
+        rows = rows.with_columns(subject=col("aliases").list.first())
+        gold, merged = merged.fill_null([]), pl.lit(None, FACTS["question_names"])
     else:
-        correct = col("object_names").explode().explode().unique(maintain_order=True)
-        further = every.filter(training).group_by(QUESTION).agg(also_correct=correct)
-        several = pl.when(col("object_ids_merged").list.len() > 1)
-        rows = rows.join(further, on=QUESTION, **LEFT).with_columns(
-            aliases="subject_names",
-            gold_names="object_names",
-            question_names=several.then("object_names_merged"),
-        )
+        rows = rows.with_columns(aliases="subject_names")
+        merged = pl.when(merged.list.len() > 1).then(merged)
+    rows = rows.with_columns(gold_names=gold, question_names=merged)
     usual = col("gold_names").list.eval(pl.element().list.first())
     texts = zip(rows["subject"].to_list(), rows.select(usual).to_series().to_list(), strict=True)
     contained = [any(n.casefold() in text.casefold() for n in names) for text, names in texts]
-    relations = Enum([relation.id for relation in data.asked_relations()])
     rows = rows.with_row_index("fact_no").with_columns(
         gold=usual.list.join(", "),
         majority_correct=usual.list.contains(col("majority")).fill_null(False),
         guessable=pl.Series(contained, dtype=Boolean),
         cluster=pl.struct("relation", "subject_id").rank("dense"),
         question=pl.struct(QUESTION).rank("dense"),
-        relation=col("relation").cast(relations),
+        relation=col("relation").cast(Enum([relation.id for relation in relations])),
         excluded=pl.lit(None, String),
         **{name: pl.when(col(name) != "").then(name) for name in DATES},
     )
@@ -198,7 +192,7 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
         named = named.with_columns(name=kind + "." + col("name"))
         wide = named.pivot("name", index="fact_no", values="value", aggregate_function="first")
         table = table.join(wide, on="fact_no", **LEFT)
-    return table.drop(name for name in OPTIONAL if table[name].is_null().all())
+    return table.drop(name for name in DATES if table[name].is_null().all())
 
 
 def template_table(
@@ -231,30 +225,26 @@ def pack(
     names = facts.select("fact_no", subject="aliases").explode("subject")
     alias_no = pl.int_range(pl.len(), dtype=UInt16).over("fact_no")
     names = names.unique(maintain_order=True).with_columns(alias_no=alias_no)
-    names = names.filter(col("alias_no") > 0)
     parts = []
     for frame in frames:
         here = about.filter(col("relation").is_in(frame["relation"].unique().implode()))
         part = frame.join(here, on=FACT, how="inner", maintain_order="left")
         part = part.join(numbers, on=("relation", "template"), **LEFT)
-        part = part.join(names, on=("fact_no", "subject"), **LEFT)
+        part = part.join(names.filter(col("alias_no") > 0), on=("fact_no", "subject"), **LEFT)
         part = part.drop(*FACT, "template", "subject", "prefix", "suffix", strict=False)
+        part = part.with_columns(col("template_no", "alias_no").fill_null(0))
         integers: Any = {n: t for n, t in ROWS.items() if n in part.columns and t.is_integer()}
-        part = part.cast(integers).with_columns(col("template_no", "alias_no").fill_null(0))
-        parts.append(part.with_columns(col(String, Enum).cast(pl.Categorical)))
+        parts.append(part.cast({**integers, String: pl.Categorical, Enum: pl.Categorical}))
     if not parts:
         return facts.select("fact_no", "relation").clear()
     rows = pl.concat(parts, how="diagonal_relaxed", rechunk=True)
     parts.clear()
-    order = col("fact_no").cast(pl.UInt64) * 2**32 + col("template_no").cast(UInt32) * 2**16
-    key = ["order", *(n for n in ("answer_mode", *axes) if n in rows and rows[n].n_unique() > 1)]
-    rows = rows.with_columns(order=order + col("alias_no"))
-    if len(key) > 1 or not rows["order"].is_sorted():
-        rows = rows.sort(key, maintain_order=True)
-    again = pl.all_horizontal(col(name).eq_missing(col(name).shift(-1)) for name in key)
-    if rows.select(again.any()).item():
-        rows = rows.filter(~again | (col("template_no") == 0))
-    rows = rows.drop("order").with_columns(facts["relation"].gather(rows["fact_no"]))
+    key = ["fact_no", "template_no", "alias_no"]
+    key += [name for name in ("answer_mode", *axes) if name in rows and rows[name].n_unique() > 1]
+    rows = rows.sort(key, maintain_order=True)
+    again = pl.struct(key).eq_missing(pl.struct(key).shift(-1))
+    rows = rows.filter(~again | (col("template_no") == 0))
+    rows = rows.with_columns(facts["relation"].gather(rows["fact_no"]))
     for name in rows.select(col(pl.Categorical)).columns:
         texts = rows[name].unique(maintain_order=True).drop_nulls().cast(String)
         rows = rows.with_columns(col(name).cast(Enum(texts)))
@@ -296,13 +286,13 @@ class Results:
 
     def select(self, *, relations: Sequence[str] = (), where: pl.Expr | None = None) -> Self:
         """The same with some of the rows."""
-        rows = self.rows
+        chosen = [] if where is None else [where]
         if relations:
-            rows = rows.filter(col("relation").cast(String).is_in(relations))
-        if where is not None:
-            chosen = replace(self, rows=rows).table().select(where)
-            rows = rows.filter(chosen.collect().to_series())
-        return replace(self, rows=rows)
+            chosen.append(col("relation").cast(String).is_in(relations))
+        if not chosen:
+            return self
+        keep = self.table().select(pl.all_horizontal(chosen)).collect().to_series()
+        return replace(self, rows=self.rows.filter(keep))
 
     def table(self, columns: Iterable[str] = ()) -> pl.LazyFrame:
         """Rows with columns of their facts and templates: those named, else all.
@@ -310,21 +300,24 @@ class Results:
         A row's column wins over one of the fact. A column that this probe lacks is null. What is
         not used is not computed.
         """
-        relation = self.facts["relation"].to_physical()
-        first = pl.lit(self.templates["relation"].to_physical().search_sorted(relation))
+        rows, facts, templates = self.rows, self.facts, self.templates
+        relation = facts["relation"].to_physical()
+        first = pl.lit(templates["relation"].to_physical().search_sorted(relation))
         number = col("template_no")
         place = pl.when(number > 0).then(first.gather("fact_no") + number - 1)
-        further = {name: pl.lit(None, dtype).alias(name) for name, dtype in KNOWN.items()}
-        for table, row in ((self.templates, place), (self.facts, col("fact_no"))):
-            further |= {name: pl.lit(table[name]).gather(row) for name in table.columns}
-        rows = self.rows.lazy()
-        every = rows.with_columns(e for name, e in further.items() if name not in self.rows)
-        names = list(dict.fromkeys(columns))
-        for name in names:
-            if name not in self.rows and name not in further:
-                known = {*self.rows.columns, *further}
-                raise UsageError(f"the results have no column {name!r}; {nearest(name, known)}")
-        return every.select(names) if names else every
+        known = dict.fromkeys((*rows.columns, *facts.columns, *templates.columns, *KNOWN))
+
+        def expression(name: str) -> pl.Expr:
+            if name in rows.columns:
+                return col(name)
+            for table, row in ((facts, col("fact_no")), (templates, place)):
+                if name in table.columns:
+                    return pl.lit(table[name]).gather(row).alias(name)
+            if name in KNOWN:
+                return pl.lit(None, KNOWN[name]).alias(name)
+            raise UsageError(f"the results have no column {name!r}; {nearest(name, known)}")
+
+        return rows.lazy().select(map(expression, dict.fromkeys(columns) or known))
 
     def counts(self) -> dict[str, int]:
         """Numbers of facts and prompts, and of those excluded, tied, empty or unfinished."""
@@ -343,30 +336,22 @@ class Results:
             **{name: n for name, n in counts.collect().row(0, named=True).items() if n},
         }
 
-    def browse(self, columns: Sequence[str], limit: int, seed: int = 0) -> pl.DataFrame:
+    def browse(self, columns: Sequence[str]) -> pl.DataFrame:
         """Per fact its most frequent answer, share of correct prompts, median rank and so on.
 
-        Above `limit`, facts are sampled by the seed. Values of columns that the probe never pools
-        have separate rows.
+        Values of columns that the probe never pools have separate rows.
         """
-        facts = self.rows["fact_no"].unique().sort()
-        if len(facts) > limit:
-            ids = self.facts["fact"].gather(facts)
-            keys = pl.Series([draw_key(seed, id) for id in ids], dtype=pl.UInt64)
-            facts = facts.gather(keys.arg_sort().head(limit).sort())
-        rows = self.rows.filter(col("fact_no").is_in(facts.implode()))
         key = ["fact_no", *self._separate()]
 
         def summary(name: str) -> pl.Expr:
-            if name not in rows:
+            if name not in self.rows:
                 return col(name).first()
-            if rows[name].dtype == Enum:
+            if self.rows[name].dtype == Enum:
                 return col(name).cast(String).drop_nulls().mode().sort().first()
             return col(name).median() if name == "rank" else col(name).mean()
 
         names = [name for name in dict.fromkeys(columns) if name not in key]
-        table = replace(self, rows=rows).table([*key, *names])
-        groups = table.group_by(key, maintain_order=True)
+        groups = self.table([*key, *names]).group_by(key, maintain_order=True)
         return groups.agg(pl.len().alias("prompts"), *map(summary, names)).collect()
 
     def answer_distribution(self) -> pl.DataFrame:
@@ -377,20 +362,20 @@ class Results:
         """
         key = ["relation", *self._separate()]
         rows = self.table([*key, "fact_no", "answer", "correct"]).drop_nulls("answer")
+        rows = rows.with_columns(col("answer").cast(String))
         gold = self.facts.lazy().select("fact_no", "relation", name="gold_names").explode("name")
         gold = gold.drop_nulls("name").with_columns(usual=col("name").list.first())
-        wanted = rows.drop("answer").join(gold.select("fact_no", answer="usual"), on="fact_no")
-        wanted = wanted.group_by(*key, "answer").agg(gold=pl.len())
+        wanted = rows.join(gold.select("fact_no", "usual"), on="fact_no")
+        wanted = wanted.group_by(*key, answer="usual").agg(gold=pl.len())
         names = gold.explode("name").with_columns(col("name").str.to_lowercase())
         names = names.unique(("relation", "name"), keep="first", maintain_order=True)
-        answers = rows.with_columns(col("answer").cast(String))
-        answers = answers.with_columns(name=col("answer").str.to_lowercase())
+        answers = rows.with_columns(name=col("answer").str.to_lowercase())
         answers = answers.join(names.drop("fact_no"), on=("relation", "name"), how="left")
-        answer = pl.coalesce("usual", "answer").alias("answer")
-        answers = answers.group_by(*key, answer).agg(n=pl.len(), correct=col("correct").sum())
-        both = answers.join(wanted, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
+        answers = answers.group_by(*key, answer=pl.coalesce("usual", "answer"))
+        counts = answers.agg(n=pl.len(), correct=col("correct").sum())
+        counts = counts.join(wanted, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
         order = (-col("n").cast(pl.Int64), -col("gold").cast(pl.Int64), "answer")
-        return both.sort(*key, *order).collect()
+        return counts.sort(*key, *order).collect()
 
     def _separate(self) -> list[str]:
         """The columns that are never pooled and have several values here."""
@@ -399,35 +384,22 @@ class Results:
 
 
 def merge_batches(answers: Iterable[Answers]) -> Iterator[Answers]:
-    """Successive batches of one relation and request as one, because each costs milliseconds."""
+    """Successive batches of one relation as one, because each costs milliseconds."""
+    cells = 0
 
-    def merge(parts: list[Answers]) -> Answers:
-        numbers: dict[Any, int] = {}
-        frames = [part.frame for part in parts]
-        for n, part in enumerate(parts):
-            ids = [numbers.setdefault(names, len(numbers)) for names in part.batch.options]
-            if ids:
-                column = pl.Series(np.array(ids, np.uint32)[part.batch.options_ids()])
-                frames[n] = frames[n].with_columns(options_id=column)
-        batch = replace(parts[0].batch, frame=pl.concat(frames), options=tuple(numbers))
+    def key(part: Answers) -> tuple[Any, ...]:
+        nonlocal cells
+        batch, frame = part.batch, part.frame
+        width = max(len(getattr(batch.request, "targets", ())), *map(len, batch.options), 16)
+        cells += len(frame) * width
+        relations = frame["relation"].unique().to_list()
+        return batch.request, batch.options, frame.columns, relations, cells // CELLS
+
+    for _, group in groupby(answers, key):
+        parts = [*group]
+        batch = replace(parts[0].batch, frame=pl.concat(part.frame for part in parts))
         results = [part.result for part in parts]
-        return Answers(batch=batch, result=type(results[0]).concat(results))
-
-    parts: list[Answers] = []
-    last, cells = None, 0
-    for part in answers:
-        frame, request, result = part.frame, part.batch.request, part.result
-        size = len(frame) * max(16, len(getattr(request, "targets", ())))
-        if isinstance(result, OptionScores):
-            size = len(result.logprobs.values)
-        alike = request, frame.columns, frame["relation"].unique().to_list()
-        if parts and (alike != last or cells + size > CELLS):
-            yield merge(parts)
-            parts, cells = [], 0
-        parts.append(part)
-        last, cells = alike, cells + size
-    if parts:
-        yield merge(parts)
+        yield Answers(batch=batch, result=type(results[0]).concat(results))
 
 
 def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -> Results:
@@ -466,9 +438,9 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
             )
     missing = ~col("fact_no").is_in(rows["fact_no"].unique().implode())
     has_template = col("relation").is_in(templates["relation"].unique().implode())
-    lost = pl.when(missing & col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
-    bare = pl.when(missing & ~has_template).then(pl.lit(NO_TEMPLATE))
-    facts = facts.with_columns(excluded=pl.coalesce("excluded", lost, bare))
+    reason = pl.when(col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
+    reason = pl.when(missing).then(reason.when(~has_template).then(pl.lit(NO_TEMPLATE)))
+    facts = facts.with_columns(excluded=pl.coalesce("excluded", reason))
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}

@@ -217,7 +217,7 @@ class Run:
         """Every fact with the outcome of its prompts; a row for each task, cue or context."""
         results = self.results(**analysis)
         outcomes = [name for name in OUTCOMES if name in results.rows.columns]
-        graded = results.browse(outcomes, results.facts.height)
+        graded = results.browse(outcomes)
         return results.facts.join(graded, on="fact_no", how="left", maintain_order="left")
 
     def provenance(self) -> dict[str, Any]:
