@@ -21,7 +21,7 @@ from polars import col
 
 from sonde.compare import many
 from sonde.compare.conditions import Condition, align, conditions
-from sonde.compare.learned import learn
+from sonde.compare.learned import OF_FACTS, learn
 from sonde.compare.pairwise import CORRECT, KNOWN, differences, leaderboard
 from sonde.core.components import build
 from sonde.core.errors import DataError, UsageError, nearest
@@ -41,7 +41,7 @@ AXES = {
     "heat": ("y", "x", "color"),
     "intervals": ("label", "color", "x"),
     "lines": ("x", "color", "y"),
-    "histogram": ("x", "color", "y"),
+    "dots": ("x", "color", "y"),
 }
 NUMBERS = ("value", "low", "high", "n")
 BINS = 20  # of a histogram
@@ -80,7 +80,7 @@ class View:
     least: int = 1
     over: str = ""
     build: str = "estimates"
-    figure: Literal["table", "heat", "intervals", "lines", "points", "histogram"] = "table"
+    figure: Literal["table", "heat", "intervals", "lines", "dots", "points"] = "table"
     sort: str = ""
     correlate: tuple[str, ...] = ()
     note: str = ""
@@ -191,12 +191,16 @@ class Tables:
         heads = pl.DataFrame({"column": list(view.columns), "spec": list(view.columns.values())})
         axes = dict.fromkeys([*view.rows.values(), *view.pivot])
         parts = []
+        every = {name: "" for c in chosen for name in self.facts[c.name]}
         for c in chosen:
-            facts = self.facts[c.name]
+            facts = every | self.facts[c.name]
             by = [axis for axis in axes if axis not in facts and axis != "column"]
-            part = heads.join(self.estimates(c, view, by), on="spec", maintain_order="right")
+            part = heads.join(self.estimates(c, view, by), on="spec", maintain_order="left_right")
             known = [pl.lit(value).alias(name) for name, value in facts.items()]
             part = part.with_columns(*known, size=pl.lit(c.results.rows.height))
+            # a share of facts is no number of a run
+            alone = pl.when(col("spec").is_in([m.id for m in OF_FACTS])).then(pl.lit(""))
+            part = part.with_columns(run=alone.otherwise("run"))
             if "relation" in by:
                 labels = c.results.facts.select(col("relation").cast(pl.String), "label").unique()
                 same = col("relation").str.to_lowercase() == col("label").str.to_lowercase()
@@ -244,15 +248,18 @@ class Tables:
             "unit", "low", "high", "n", **{row: "row", head: "head", value: "value"}
         )
         numbers = frame[row].str.replace_all(",", "").cast(float, strict=False)
-        if view.figure == "lines" and not numbers.null_count():
+        lines = view.figure in ("lines", "dots")
+        if view.figure == "dots":
+            frame = frame.with_columns(label="x")
+        if lines and not numbers.null_count():
             frame = frame.with_columns(x=numbers).sort("x", maintain_order=True)
         unit = frame["unit"][0]
         units = {value: unit, "low": unit, "n": "count"}
         # a table of several series has no column for n
         frame = frame.drop("unit", *["n"] * (frame[head].n_unique() > 1))
         y = "" if "column" in view.rows.values() else next(iter(view.columns))
-        labels = (next(iter(view.rows)), y) if view.figure == "lines" else ()
-        return Exhibit("", "", frame, units, view.figure, note, *labels)
+        labels = (next(iter(view.rows)), y) if lines else ()
+        return Exhibit("", "", frame, units, "lines" if lines else view.figure, note, *labels)
 
     def make(self, view: View) -> list[Exhibit]:
         """The exhibits of a view; none if the runs do not have what it shows."""

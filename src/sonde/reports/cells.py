@@ -160,7 +160,7 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     first = Column(axes[row], [cell(label, item.units.get(row, "")) for label in rows])
     values = [
         Column(
-            name if k or column == "x" else head,
+            name if k or column == "x" or ("low" in item.units and len(names) > 1) else head,
             [text(series, name) for series in rows.values()],
             True,
         )
