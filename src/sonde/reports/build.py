@@ -7,13 +7,14 @@
 Everything is data: sentences are ids with values, tables and figures are frames.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from polars import col
 
-from sonde.answers import Completions
+from sonde.answers import Completions, Samples
 from sonde.evaluation.groups import TRENDS
 from sonde.evaluation.languages import ACCURACY, COUPLES
 from sonde.evaluation.layout import Exhibit
@@ -217,14 +218,20 @@ def meaningless(view: View) -> Iterator[Sentence]:
         yield say("unfinished", k=cut, n=n, flag="--max-tokens")
     tokens = int(chat.get("thinking", 0))
     if chat and (tokens or 2 * empty > n):
-        texts = (
-            batch.result.reasoning
-            for batch in view.answers()
-            if isinstance(batch.result, Completions)
-        )
-        k = sum(bool(t) and not t.endswith(REASONED) for part in texts for t in part.to_pylist())
-        if k:
-            yield say("reasoning", k=k, n=n, flag="--chat-thinking", tokens=tokens)
+        unended, total = Counter[str](), Counter[str]()
+        for batch in view.answers():
+            result, kind = batch.result, "reasoning"
+            if isinstance(result, Completions):
+                texts = result.reasoning.to_pylist()
+            elif isinstance(result, Samples):
+                kind, texts = "reasoning.sampled", result.texts_reasoning.values.values.to_pylist()
+            else:
+                continue
+            unended[kind] += sum(bool(text) and not text.endswith(REASONED) for text in texts)
+            total[kind] += len(texts)
+        for kind, k in unended.items():
+            if k:
+                yield say(kind, k=k, n=total[kind], flag="--chat-thinking", tokens=tokens)
 
 
 def certificate(view: View) -> Iterator[Sentence]:

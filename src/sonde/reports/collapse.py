@@ -56,6 +56,7 @@ class Collapse(NamedTuple):
 
 def collapses(results: Results) -> list[Collapse]:
     """The relations whose answers collapse, the most extreme first."""
+    results = results.about_objects()
     parts = [name for name in results.probe.separate if name in results.rows.columns]
     key = ["relation", *(name for name in parts if results.rows[name].n_unique() > 1)]
     rows = results.table([*key, "label", "fact_no", "answer", "correct"]).drop_nulls("answer")
@@ -71,7 +72,7 @@ def collapses(results: Results) -> list[Collapse]:
     answers = rows.join(spelled, on=("relation", "name"), how="left", maintain_order="left")
     graded = answers.with_columns(answer=pl.coalesce("usual", "answer")).collect()
     gold = names.with_columns(weight=1 / pl.len().over("fact_no")).collect()
-    collapsed, known = [], usual_names(results.facts)
+    collapsed = []
     for values, part in graded.group_by(key, maintain_order=True):
         n = part["fact_no"].n_unique()
         if n < ENOUGH:
@@ -88,8 +89,8 @@ def collapses(results: Results) -> list[Collapse]:
             .agg(col("weight").sum() / n)
             .sort("weight", "answer", descending=[True, False])
         )
-        if not wanted or (len(key) > 1 and known.isdisjoint(shares["answer"])):
-            continue  # another task, such as saying whether a statement is true
+        if not wanted:
+            continue
         top = shares.head(2)
         share, expected = (
             top["weight"].to_numpy(),
@@ -119,11 +120,6 @@ def collapses(results: Results) -> list[Collapse]:
             )
         )
     return sorted(collapsed, key=lambda c: c.gold - c.share)
-
-
-def usual_names(facts: pl.DataFrame) -> set[str]:
-    """The usual name of every object."""
-    return set(facts["gold_names"].explode().list.first().drop_nulls())
 
 
 Floats = NDArray[np.float64]

@@ -24,7 +24,7 @@ from sonde.reports.model import Facts, Item, Report
 from sonde.reports.svg import svg
 
 WIDE, ANSWERS, HALF, LEAD, PHONE = 1160, 648, 556, 472, 344  # pixels that a figure is drawn at
-ROWS = 200  # of a table
+ROWS = 50  # of a table
 TALL = 16  # rows from which on a figure takes the width of the page
 
 

@@ -8,14 +8,13 @@ from polars import col
 
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
-from sonde.reports.collapse import COVERED, EXCESS, LEVEL, usual_names
+from sonde.reports.collapse import COVERED, EXCESS, LEVEL
 from sonde.reports.depth import SHOWN, prompts_of, top_frame
 from sonde.reports.model import Facts, Item
 from sonde.reports.sentences import say
 from sonde.reports.view import USER, View, column_name, english, exhibit, side, to_estimate
 
 BARS, TEMPLATES, EXTRA = 10, 4, 4  # names, templates, further columns of the table of relations
-MATRIX = {"gold": 20, "answer": 10}  # rows and columns
 FEWEST = 5  # facts of a group of its own
 COUNTS = ("n", "correct", "gold")
 INTERVAL = ("label", "color", "x", "low", "high")
@@ -75,15 +74,17 @@ def answered(view: View) -> Iterator[Item]:
 
 def distribution(view: View) -> Iterator[Exhibit]:
     """The most frequent answers and gold answers, of each task apart."""
-    counts = view.results.answer_distribution().with_columns(col(pl.Enum).cast(pl.String))
-    numbers, known = col(COUNTS), usual_names(view.facts)
+    counts = (
+        view.results.about_objects()
+        .answer_distribution()
+        .with_columns(col(pl.Enum).cast(pl.String))
+    )
+    numbers = col(COUNTS)
     tasks = [name for name in counts.columns if name not in ("relation", "answer", *COUNTS)]
     counts = counts.group_by(*tasks, "answer", maintain_order=True).agg(numbers.sum())
     for task, part in counts.group_by(tasks or pl.lit(""), maintain_order=True):
         if part.is_empty():
             continue  # of a literal there is a group in any case
-        if tasks and known.isdisjoint(part.filter(col("n") > 0)["answer"]):
-            continue  # another task, such as saying whether a statement is true
         part = part.sort(
             pl.max_horizontal("n", "gold"), "n", "answer", descending=[True, True, False]
         )
@@ -173,7 +174,7 @@ def fact_table(view: View) -> Iterator[Item]:
 
 
 def breakdowns(view: View) -> Iterator[Exhibit]:
-    """The headline in each group, contrasts, then ranks, confusions and probabilities."""
+    """The headline in each group, contrasts, then probabilities."""
     seen = set()
     for by in view.plain["group_by"].unique(maintain_order=True).to_list():
         inner = [name for name in by if not (view.one_relation and name == "relation")]
@@ -186,9 +187,6 @@ def breakdowns(view: View) -> Iterator[Exhibit]:
             seen.add(inner[0])
             yield from groups(view, by, inner[0])
     yield from differences(view)
-    yield from first_ranks(view)
-    if view.one_relation:
-        yield from confusion(view)
     if view.one_relation or view.collapsed:
         yield from confidence(view)
 
@@ -267,45 +265,6 @@ def differences(view: View) -> Iterator[Exhibit]:
             note=english("contrasts", references=list(dict.fromkeys(part["reference"]))),
             x_label="difference",
         )
-
-
-def first_ranks(view: View) -> Iterator[Exhibit]:
-    """The share of prompts with the gold answer among the first k."""
-    ks = range(1, 11)
-    shares = [(col("rank") <= k).mean().alias(str(k)) for k in ks]
-    by_fact = view.results.table(["fact_no", "rank"]).drop_nulls().group_by("fact_no").agg(shares)
-    values = by_fact.select(pl.exclude("fact_no").mean()).collect().row(0)
-    if values[0] is not None and values[0] < values[-1]:
-        title, units = "Gold answer among the first k answers", {"x": "count", "y": "percent"}
-        labels = {"x_label": "k", "y_label": "share of facts"}
-        yield exhibit(
-            "first-k",
-            title,
-            [*zip(ks, values, strict=True)],
-            "xy",
-            units=units,
-            kind="lines",
-            **labels,
-        )
-
-
-def confusion(view: View) -> Iterator[Exhibit]:
-    """Which gold answer gets which answer."""
-    rows = view.results.table(["gold", "answer"]).drop_nulls()
-    pairs = rows.group_by("gold", col("answer").cast(pl.String)).agg(color=pl.len()).collect()
-    axes = []
-    for name, most in MATRIX.items():
-        sums = pairs.group_by(name).agg(col("color").sum())
-        axes.append(sums.sort("color", name, descending=[True, False]).head(most).select(name))
-    if min(map(len, axes)) > 1:
-        frame = (
-            axes[0]
-            .join(axes[1], how="cross")
-            .join(pairs, on=list(MATRIX), how="left", maintain_order="left")
-        )
-        frame = frame.rename({"gold": "y", "answer": "x"})
-        title, note = "Answers by gold answer", english("confusion")
-        yield Exhibit("confusion", title, frame, {"color": "count"}, "heat", note, "answer", "gold")
 
 
 def method(view: View) -> Iterator[Item]:

@@ -44,7 +44,7 @@ SENTENCES = {
     "example": "A prompt and its top answers. Gold answer: {gold:quoted}.",
     # how good
     "score.facts": "The top answer is correct for {k:count!} of {n:#fact}: {e:estimate!}.",
-    "score.mean": "{label:capital} is {e:estimate!}, {over}.",
+    "score.mean": "{label:capital}: {e:estimate!}, {over}.",
     "baseline.none": "{baseline:capital} scores {b}: {'no significant difference':strong}, "
     "{d:change}.",
     "baseline.above": "{baseline:capital} scores {b}; the model is {'above':strong} it: "
@@ -73,6 +73,8 @@ SENTENCES = {
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
     "reasoning": "The reasoning of {k:count!} of {n:#answer} does not end, so no answer follows. "
     "Raise {flag:code} above {tokens:count}.",
+    "reasoning.sampled": "The reasoning of {k:count!} of {n:#sampled answer} does not end, so no "
+    "answer follows. Raise {flag:code} above {tokens:count}.",
     "certificate.none": "The numbers of another program were not compared with those of the model. "
     "Compare them with {command:code}.",
     "certificate.differs": "The certificate of this model has the verdict {verdict:strong}, "
@@ -89,7 +91,6 @@ SENTENCES = {
     "calibrated": "With calibrated probabilities, 70 to 80% of the answers in the bin “70 to 80%” "
     "would be correct.",
     "counted": "Number of {unit}, {n:count} in all.",
-    "confusion": "Number of prompts by gold answer (rows) and answer (columns).",
     # method
     "method.fill": "Probabilities are those of the predicted token.",
     "method.score": "Probabilities are shares among the scored options. The rank is that of the "

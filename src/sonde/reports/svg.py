@@ -15,7 +15,7 @@ import polars as pl
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import by_label, cell, columns, legible, number
 
-SIZE, SMALL, ROW, NARROW = 13, 11.5, 24, 480
+SIZE, SMALL, ROW, NARROW = 13, 11.5, 24, 440
 SERIES = "abcdef"  # classes of series; a control is gray
 CONTROL = "c"
 # Helvetica, Arial and Liberation Sans share these widths (thousandths of the size)
@@ -42,7 +42,7 @@ STYLE = (
     ".s{font-size:11.5px}.w{font-weight:700}.g{stroke:#e3e3de}.x{stroke:#8b8f94}.a{fill:#1f5c99}"
     ".b{fill:#c2570c}.c{fill:#8b8f94}.d{fill:#7a4fa3}.e{fill:#0f7c7c}.f{fill:#a8261c}.k{fill:#2b7a3d}"
     ".sa{stroke:#1f5c99}.sb{stroke:#c2570c}.sc{stroke:#8b8f94}.sd{stroke:#7a4fa3}.se{stroke:#0f7c7c}"
-    ".sf{stroke:#a8261c}.n{fill:none}.band{opacity:.15}.on{fill:#fff}.cell{fill:#f1f2ef}"
+    ".sf{stroke:#a8261c}.n{fill:none}.band{opacity:.15}.on,.ground{fill:#fff}.cell{fill:#f1f2ef}"
 )
 
 
@@ -189,53 +189,44 @@ def intervals(item: Exhibit, width: float) -> Drawing:
     shared = all(len(points) == 1 for _, points in rows)
     texts = columns(item)[1 : 2 if narrow else None]
     room = [max(map(measure, (column.head, *column.cells))) + 16 for column in texts]
-    left = (
-        8.0 if narrow else min(max(measure(str(name)) for name, _ in rows) * 1.08 + 14, 0.4 * width)
-    )
+    longest = max(measure(str(name)) for name, _ in rows) * 1.08 + 14
+    left = 8.0 if narrow else min(longest, 0.4 * width)
     while len(texts) > 1 and width - left - sum(room) < 140:  # rather fewer texts than no dots
         texts.pop(), room.pop()
     right = width - (14 if narrow else sum(room) + 8)
     parts, top = legend({} if shared else css, 0 if narrow else left, width)
-    tall, top = max(len(points) for _, points in rows) * 10 + (30 if narrow else 14), top + 14
+    lanes = max(len(points) for _, points in rows)
+    head, top = 20 if narrow else 0, top + 18
+    tall = 10 * lanes + (12 if narrow else 14)
     values = [p.get(end) for _, ps in rows for p in ps.values() for end in ("x", "low", "high")]
     most = max(2, min(5, int((right - left) / 50)))
     axis = Axis.over(values, left + 6, right - 6, item.units.get("x", "number"), most)
-    bottom = top + tall * len(rows) + 4
+    bottom = top + (head + tall) * len(rows) + 4
     for tick in axis.ticks:
         x = axis(tick)
         parts.append(line(x, top, x, bottom, "g" if tick else "x"))
-        heights = (bottom + 15, top - 6) if len(rows) > 20 else (bottom + 15,)
-        parts += [label(x, y, axis.text(tick), "m", "middle", size=SMALL) for y in heights]
+        parts.append(label(x, bottom + 15, axis.text(tick), "m", "middle", size=SMALL))
     ends = [width] if narrow else [right + 8 + sum(room[: k + 1]) for k in range(len(texts))]
-    if not (narrow and len(rows) > 20):  # the upper axis takes its place
-        parts += [
-            label(x, top - 6, c.head, "m", "end", size=SMALL)
-            for x, c in zip(ends, texts, strict=True)
-        ]
+    for x, column in zip(ends, texts, strict=True):
+        parts.append(label(x, top - 6, column.head, "m", "end", size=SMALL))
     for i, (name, points) in enumerate(rows):
-        y = top + tall * i
-        base = y + 16 if narrow else y + tall / 2 + 4.5
-        bold = "w" if name == "All" else ""
-        parts.append(
-            label(0, base, cell(name), f"h {bold}", room=width - room[0] if narrow else left - 12)
-        )
-        parts += [
-            label(x, base, c.cells[i], f"h m {bold}" if k else f"h {bold}", "end")
-            for k, (x, c) in enumerate(zip(ends, texts, strict=True))
-        ]
+        y, bold = top + (head + tall) * i, "w" if name == "All" else ""
+        base, space = (y + 15, width - room[0]) if narrow else (y + tall / 2 + 4.5, left - 12)
+        if narrow:  # no axis runs through the texts
+            parts.append(rect(0, y, width, head, "ground"))
+        parts.append(label(0, base, cell(name), bold, room=space))
+        for x, column in zip(ends, texts, strict=True):
+            css_of = bold if column is texts[0] else f"m {bold}"
+            parts.append(label(x, base, column.cells[i], css_of, "end"))
         for lane, (color, point) in enumerate(points.items()):
-            lane_y = (
-                y + 26 + 9 * lane if narrow else y + tall / 2 + 10 * (lane - (len(points) - 1) / 2)
-            )
-            if point["x"] is not None:
-                parts += whisker(axis, point, lane_y, css[color])
+            if (value := point["x"]) is not None:
+                lane_y = y + head + tall / 2 + 10 * (lane - (len(points) - 1) / 2)
+                low, high = (
+                    axis(value if e is None else e) for e in (point.get("low"), point.get("high"))
+                )
+                parts.append(line(low, lane_y, high, lane_y, f"s{css[color]}", 2))
+                parts.append(mark(axis(value), lane_y, css[color]))
     return parts, bottom + 22, width
-
-
-def whisker(axis: Axis, point: Mapping[str, Any], y: float, css: str) -> list[str]:
-    low, high = point.get("low"), point.get("high")
-    ends = [] if low is None or high is None else [line(axis(low), y, axis(high), y, f"s{css}", 2)]
-    return [*ends, mark(axis(point["x"]), y, css)]
 
 
 def bars(item: Exhibit, width: float) -> Drawing:
@@ -373,7 +364,7 @@ def heat(item: Exhibit, width: float) -> Drawing:
             x, point = left + cell_width * j, values.get(name, {})
             parts.append(rect(x, y, cell_width - 1, tall - 1, "cell"))
             value = point.get("color")
-            if not value:
+            if value is None:
                 continue
             strength = min(1.0, abs(value) / limit)
             parts.append(
@@ -382,7 +373,7 @@ def heat(item: Exhibit, width: float) -> Drawing:
                     y,
                     cell_width - 1,
                     tall - 1,
-                    "a" if value > 0 else "b",
+                    "a" if value >= 0 else "b",
                     f' opacity="{0.15 + 0.85 * strength:.2f}"',
                 )
             )
