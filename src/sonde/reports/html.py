@@ -1,7 +1,7 @@
 """A report as one self-contained page: no requests, a strict policy, everything escaped.
 
-Only one script and one style sheet run, known by their hashes. Facts are packed (JSON, deflated,
-base64) and unpacked by the script; everything else works without it.
+Only one script and one style sheet run, known by their hashes. Facts are JSON that the script
+reads, deflated if there are many; everything else works without it.
 """
 
 import base64
@@ -25,6 +25,7 @@ from sonde.reports.svg import svg
 
 WIDE, ANSWERS, HALF, LEAD, PHONE = 1160, 648, 556, 472, 344  # pixels that a figure is drawn at
 ROWS = 50  # of a table
+PLAIN = 150_000  # characters
 TALL = 16  # rows from which on a figure takes the width of the page
 
 
@@ -106,13 +107,16 @@ def drawings(figure: Exhibit, width: int) -> Markup:
     return Markup("".join(f'<div class="{css}">{svg(figure, w)}</div>' for css, w in both))
 
 
-def packed(facts: Facts) -> str:
+def packed(facts: Facts) -> Markup:
+    """JSON; of many facts deflated, which the script can unpack only after the page has loaded."""
     data = page_data(facts)
     written = _json(data)
     # few texts have control characters, and looking at each value takes half of the time
     if CONTROLS.search(written) or re.search(r"\\[bfru]", written):
         written = _json(_legible(data))
-    return base64.b64encode(zlib.compress(written.encode("utf-8", "replace"), 9)).decode()
+    if len(written) <= PLAIN:
+        return Markup(written.replace("<", r"\u003c"))
+    return Markup(base64.b64encode(zlib.compress(written.encode("utf-8", "replace"))).decode())
 
 
 def _json(data: Any) -> str:

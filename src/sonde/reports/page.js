@@ -11,8 +11,8 @@
 
   const browser = document.getElementById("browser");
   if (!browser) return;
-  const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), (c) => c.charCodeAt(0));
-  const data = JSON.parse(await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
+  const source = document.getElementById("data").textContent, bytes = () => Uint8Array.from(atob(source), (c) => c.charCodeAt(0));
+  const data = JSON.parse(source.startsWith("{") ? source : await new Response(new Blob([bytes()]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
   const { ids, columns, filters, outcome, models, deep, prompts, total } = data, all = outcome.map((_, i) => i), shownOf = new Map(deep.map((i) => [i, []]));
   (prompts.row ?? []).forEach((place, p) => shownOf.get(deep[place]).push(p));
   const PAGE = matchMedia("(max-width: 820px)").matches ? 15 : 25, PRINTED = 500;
@@ -113,7 +113,7 @@
       });
       return opened ? [row, depth(i)] : [row];
     }));
-    $(".range").textContent = found.length ? `${count(start + 1)} to ${count(start + rows.length)} of ${count(found.length)} facts` : "No fact matches.";
+    $(".range").textContent = found.length ? `${count(start + 1)} to ${count(start + rows.length)} of ${count(found.length)} facts${state.size === PRINTED && last ? `; ${count(found.length - rows.length)} are not printed` : ""}` : "No fact matches.";
     [...$(".chips").children].forEach((chip, k) => chip.setAttribute("aria-pressed", state.show === k));
     $(".heads").querySelectorAll("th").forEach((th, k) => th.setAttribute("aria-sort", state.sort !== k ? "none" : state.up ? "ascending" : "descending"));
     const step = (text, by) => { const b = make("button", "", text); b.disabled = state.page + by < 0 || state.page + by > last; b.addEventListener("click", () => { state.page += by; draw(); }); return b; };

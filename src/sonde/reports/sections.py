@@ -280,10 +280,10 @@ def method(view: View) -> Iterator[Item]:
     rows = [(m.label, m.help, interval(e, m.unit)) for m, e in values if e]
     yield exhibit("metrics", "Metrics", rows, ("metric", "meaning", "value [95% CI]"))
     counts = [(name.replace(".", ": "), n) for name, n in view.counts.items()]
-    yield exhibit("counts", "Counts", counts, ("", "number"))
+    yield exhibit("counts", "Counts", counts, ("count", "number"))
     if view.run:
         settings = list(flat(view.run.provenance()))
-        yield exhibit("provenance", "Settings and provenance", settings, ("", "value"))
+        yield exhibit("provenance", "Settings and provenance", settings, ("setting", "value"))
 
 
 def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

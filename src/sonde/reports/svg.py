@@ -8,7 +8,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 
