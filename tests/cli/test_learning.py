@@ -53,7 +53,7 @@ def test_the_report_is_shown_written_and_made_from_python(sonde: Sonde, folder: 
     assert done.code == 0, done.err
     for part in ("Learning from training facts: 2 runs", "A fact is easy if prior answers it"):
         assert part in " ".join(done.out.split())
-    assert "Difference from the reference run" in (folder / "page" / "report.html").read_text()
+    assert "Sampled easy and hard facts" in (folder / "page" / "report.html").read_text()
     frame = api.learning(*runs, easy=("prior",)).estimates
     assert isinstance(frame, pl.DataFrame)
     whole = frame.filter(

@@ -79,10 +79,9 @@ def _flat(
 ) -> "list[Run | str | Path]":
     from sonde.runs.run import Run
 
-    flat: list[Run | str | Path] = []
-    for run in runs:
-        flat += [run] if isinstance(run, Run | str | Path) else run
-    return flat
+    return [
+        run for item in runs for run in ([item] if isinstance(item, Run | str | Path) else item)
+    ]
 
 
 class _Callable(ModuleType):

@@ -94,9 +94,13 @@ class Aligned:
     def dropped(self) -> dict[str, int]:
         """How many prompts of each condition are not compared."""
         return {
-            name: self.originals[name].results.rows.height - c.results.rows.height
-            for name, c in self.conditions.items()
+            c.name: self.originals[c.name].results.rows.height - c.results.rows.height
+            for c in self.every
         }
+
+    @property
+    def every(self) -> list[Condition]:
+        return list(self.conditions.values())
 
     @property
     def names(self) -> list[str]:
@@ -104,7 +108,7 @@ class Aligned:
 
     @property
     def facts(self) -> pl.DataFrame:
-        return next(iter(self.conditions.values())).results.facts
+        return self.every[0].results.facts
 
 
 def open_runs(
@@ -116,7 +120,6 @@ def open_runs(
     if len(runs) < least:
         raise UsageError(f"a comparison needs at least two runs; name their folders: {advice}")
     labels: list[str] = []
-    folders: list[Path] = []
     opened: list[Run] = []
     for run in runs:
         label, folder = "", Path(run.path if isinstance(run, Run) else run)
@@ -125,11 +128,9 @@ def open_runs(
             if not (label and text):
                 raise UsageError(f"write NAME=FOLDER to name a run, not {str(run)!r}")
             folder = Path(text)
-        if folder.resolve() in [other.resolve() for other in folders]:
+        if folder.resolve() in [other.path.resolve() for other in opened]:
             raise UsageError(f"{folder} is listed twice; name two different runs")
         labels.append(label)
-        folders.append(folder)
-    for run, folder in zip(runs, folders, strict=True):
         opened.append(run if isinstance(run, Run) else open_run(folder))
     names = [label or name for label, name in zip(labels, run_names(opened), strict=True)]
     if len(set(names)) < len(names):
@@ -164,15 +165,17 @@ def run_names(runs: Sequence["Run"]) -> list[str]:
     folder's name is added.
     """
     columns = _columns(runs)
-    controls = [run.manifest.model["name"].startswith("control:") for run in runs]
+    architectures = [run.manifest.model["architecture"] for run in runs]
 
-    def kind(key: str, i: int) -> tuple[object, ...]:
-        """Values are compared within a kind: how a control answers does not matter, and the answer
-        mode decides if templates are closed."""
+    def kind(key: str, i: int) -> tuple[str, ...]:
+        """Values of a setting are compared within a kind. How a control answers does not matter;
+        the architecture and the answer mode decide if templates are closed."""
         if key in ("model", "probe"):
             return ()
-        answer = columns["answer"][i] if key == "close" and "answer" in columns else ""
-        return columns["probe"][i], controls[i] and key in ("answer", "close"), answer
+        if key == "close":
+            return columns["probe"][i], architectures[i], columns.get("answer", columns["probe"])[i]
+        control = key == "answer" and architectures[i] == "counting"
+        return columns["probe"][i], "control" * control
 
     names = []
     for i in range(len(runs)):
@@ -210,10 +213,9 @@ def conditions(
                 )
             results = results.select(relations=relations)
         if results.rows.is_empty():
-            where = f" of {', '.join(relations)}" if relations else ""
             raise UsageError(
-                f"{name} has no graded prompts{where}, so nothing can be compared; 'sonde report "
-                f"{run.path}' lists why facts are excluded"
+                f"{name} has no graded prompts{' of ' * bool(relations)}{', '.join(relations)}; "
+                f"'sonde report {run.path}' lists why facts are excluded"
             )
         settings = {k: v[i] for k, v in columns.items() if v[i] and k not in ("model", "probe")}
         by_name[name] = Condition(
@@ -334,22 +336,12 @@ def _shared(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def _relation_names(every: Sequence[Condition]) -> list[dict[str, str]]:
-    """A common name for each relation, by id: its id, else its label.
-
-    If each condition has one relation and they share neither, that one.
-    """
-    ids, labels = [], []
-    for c in every:
-        about = c.prompted.select(col("relation").cast(pl.String), "label").unique()
-        ids.append(about["relation"].to_list())
-        labels.append([label.casefold() for label in about["label"]])
-    for names in (ids, labels):
-        unique = all(len(set(name)) == len(name) for name in names)
-        if unique and set.intersection(*map(set, names)):
-            break
-    else:
-        names = [[""] for _ in ids] if all(len(some) == 1 for some in ids) else ids
-    return [dict(zip(some, name, strict=True)) for some, name in zip(ids, names, strict=True)]
+    """A common name for each relation: its id. If each condition has one relation with an id of its
+    own, that one."""
+    ids = [c.prompted["relation"].cast(pl.String).unique().to_list() for c in every]
+    if not set.intersection(*map(set, ids)) and all(len(some) == 1 for some in ids):
+        return [{id: ""} for [id] in ids]
+    return [dict(zip(some, some, strict=True)) for some in ids]
 
 
 def _fact_keys(
@@ -427,8 +419,8 @@ def caveats(aligned: Aligned) -> Iterator[tuple[str, str]]:
             yield word, f"{heading} differ ({listing}). {advice}"
     if len({c.probe for c in some}) == 1:
         keys = dict.fromkeys(key for c in some for key in c.settings)
-        if any(c.is_control for c in some):
-            keys.pop("close", None)  # a control reads no template
+        if len({c.run.manifest.model["architecture"] for c in some}) > 1:
+            keys.pop("close", None)  # only masked models read closed templates
         values_of = {key: [c.settings.get(key, "–") for c in some] for key in keys}
         apart = {key: values for key, values in values_of.items() if len(set(values)) > 1}
         if not aligned.same_prompts:

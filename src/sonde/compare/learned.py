@@ -13,6 +13,7 @@ import polars as pl
 from polars import col
 
 from sonde.compare.conditions import Aligned, Condition, align, conditions
+from sonde.compare.pairwise import KNOWN, changed_facts
 from sonde.core.errors import UsageError
 from sonde.core.facts import commonest_objects
 from sonde.core.fingerprints import draw_key
@@ -85,20 +86,12 @@ def learn(runs: Mapping[str, "Run"], easy: Sequence[str] = (), seed: int = 0) ->
             continue
         gain = contrast(results, tables[base], METRICS, seed=seed)
         frames.append(gain.with_columns(run=pl.lit(name), reference=pl.lit(base)))
-        hard = gain.filter(
-            col("group_by").list.len() == 0, metric="hard.accuracy", over="relations"
-        )
-        for value, p in hard.select("value", "p").iter_rows() if easy else ():
-            significant = "significant" if p is not None and p < 0.05 else "not significant"
-            summary.append(
-                f"On hard facts {name} differs from {base} by {100 * value:+.1f} points "
-                f"({significant})."
-            )
     estimates = pl.concat([frame for frame in frames if not frame.is_empty()])
+    title, sample = "Sampled easy and hard facts", _sample_facts(aligned, tables, seed)
     return Report(
         title=f"Learning from training facts: {len(tables)} runs, reference {next(iter(tables))}",
         summary=summary,
-        sections=[Section("learning", "Learning", _exhibits(estimates, tables, seed))],
+        sections=[Section("facts", "Facts", [Exhibit("facts", title, sample)])] * bool(len(sample)),
         estimates=estimates,
         metrics=[*METRICS, *OF_FACTS],
         over="relations",
@@ -156,46 +149,19 @@ def _with_learning(
     return tables
 
 
-def _exhibits(estimates: pl.DataFrame, tables: Mapping[str, Results], seed: int) -> list[Exhibit]:
-    """Accuracies, gains and majority answers of each run, then sampled facts."""
-    whole = estimates.filter(col("group_by").list.len() == 0, over="relations")
-    labels = {metric.id: metric.label for metric in METRICS}
-    exhibits = []
-    for id, title, of, start in (
-        ("accuracy", "Accuracy", "value", 0),
-        ("gains", "Difference from the reference run", "difference", 0),
-        ("majority", "Answers with the most common training object", "value", 4),
-    ):
-        unit, metrics = "points" if of == "difference" else "percent", METRICS[start : start + 4]
-        here = whole.filter(col("metric").is_in([m.id for m in metrics]), of=of)
-        frame = here.filter(col("run").is_not_null() & col("value").is_not_null()).select(
-            label="run", color=col("metric").replace(labels), x="value", low="low", high="high"
-        )
-        note = "Mean over relations."
-        exhibits.append(Exhibit(id, title, frame, {"x": unit}, "intervals", note, "all facts"))
-    exhibits.append(Exhibit("facts", "Sampled easy and hard facts", _sample_facts(tables, seed)))
-    return [exhibit for exhibit in exhibits if not exhibit.frame.is_empty()]
-
-
-def _sample_facts(tables: Mapping[str, Results], seed: int) -> pl.DataFrame:
+def _sample_facts(aligned: Aligned, tables: Mapping[str, Results], seed: int) -> pl.DataFrame:
     """Easy and hard facts with each run's answer: those that some run knows and whose object is not
     the majority; sampled by the seed."""
-    frame = next(iter(tables.values())).facts
-    for name, results in tables.items():
-        answer = col("answer").cast(pl.String).str.strip_chars()
-        mark = pl.when("correct").then(pl.lit(" ✓")).otherwise(pl.lit(""))
-        answers = results.rows.unique("fact_no", keep="last", maintain_order=True)
-        answers = answers.select("fact_no", (answer + mark).alias(name))
-        frame = frame.join(answers, on="fact_no", how="left", maintain_order="left")
-    some = pl.any_horizontal(col(name).str.ends_with("✓") for name in tables)
-    frame = frame.filter(some & ~col("has_majority").fill_null(False))
-    keys = pl.Series([draw_key(seed, fact) for fact in frame["fact"]], dtype=pl.UInt64)
-    frame = frame.with_columns(_key=keys).sort("_key").drop_nulls("easy")
-    parts = [frame.filter(easy=value).head(SAMPLE) for value in (True, False)]
-    kind = pl.when("easy").then(pl.lit("easy")).otherwise(pl.lit("hard"))
-    relation = col("relation").cast(pl.String)
-    return (
-        pl.concat(parts)
-        .select(relation, "subject", "gold", *tables, kind=kind)
-        .select("kind", pl.exclude("kind"))
-    )
+    facts = next(iter(tables.values())).facts
+    keys = pl.Series("key", [draw_key(seed, fact) for fact in facts["fact"]], dtype=pl.UInt64)
+    kind = pl.when("easy").then(pl.lit("easy")).otherwise(pl.lit("hard")).alias("kind")
+    knows = [col(f"correct {name}") > KNOWN for name in tables]
+    texts = [
+        (col(f"answer {n}") + pl.when(right).then(pl.lit(" ✓")).otherwise(pl.lit(""))).alias(n)
+        for n, right in zip(tables, knows, strict=True)
+    ]
+    frame = changed_facts(aligned).with_columns(*facts["easy", "has_majority"], keys)
+    frame = frame.filter(pl.any_horizontal(knows) & ~col("has_majority").fill_null(False))
+    frame = frame.drop_nulls("easy").sort("key").select(kind, "relation", "subject", "gold", *texts)
+    sample = frame.filter(pl.int_range(pl.len()).over("kind") < SAMPLE)
+    return sample.sort("kind", maintain_order=True)

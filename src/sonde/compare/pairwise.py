@@ -4,10 +4,9 @@ Differences are paired by fact and follow the engine's test: p alone decides. Kn
 and no report.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import product
 from math import ceil, sqrt
 from typing import Literal, NamedTuple
 
@@ -29,6 +28,7 @@ CORRECT = Metric(
     help="share of a fact's prompts that are answered correctly",
 )
 KNOWN = 0.5  # a condition knows a fact if more than this share of its prompts is correct
+NOT_GRADED = pl.Series([None], dtype=pl.Float64)
 POWER = 0.841621  # standard errors above the limit of the test, for 80% of samples
 Word = Literal["better", "worse", "none", "best", "not concluded"]
 
@@ -97,7 +97,7 @@ class Verdict:
 
 def verdict_metric(aligned: Aligned) -> Metric:
     """The metric that decides: the probe's own, or the share of correct prompts between probes."""
-    every = list(aligned.conditions.values())
+    every = aligned.every
     probe = every[0].results.probe
     if len({c.probe for c in every}) > 1:
         for c in every:
@@ -136,7 +136,7 @@ def fact_values(results: Results, metric: Metric) -> Results:
     return replace(results, rows=rows)
 
 
-def _mean_of_values(metric: Metric) -> Metric:
+def mean_of_values(metric: Metric) -> Metric:
     """The metric on what `fact_values` returns."""
     num, den = col("num").sum(), col("den").sum()
     return replace(metric, num=num, den=den, where=None, view=None, counts="facts")
@@ -153,13 +153,6 @@ def _paired(first: Results, reference: Results, metric: Metric, seed: int) -> Es
     return Estimate(*(line[name] for name in ("value", "low", "high", "n", "p")))
 
 
-def _holm(estimates: Iterable[Estimate]) -> list[float | None]:
-    """p corrected for how many there are; None if not measured."""
-    p = [e.p for e in estimates]
-    adjusted = iter(holm([value for value in p if value is not None]))
-    return [None if value is None else next(adjusted) for value in p]
-
-
 def differences(
     aligned: Aligned, metric: Metric, pairs: Iterable[tuple[str, str]], seed: int = 0
 ) -> list[Difference]:
@@ -171,12 +164,16 @@ def differences(
         if simple else aligned.conditions[n].results
         for pair in pairs for n in pair
     }  # fmt: skip
-    one = _mean_of_values(metric) if simple else metric
+    one = mean_of_values(metric) if simple else metric
     estimates = [_paired(parts[a], parts[b], one, seed) for a, b in pairs]
     unit = unit_of_differences(metric)
+    p_values = [e.p for e in estimates if e.p is not None]
+    corrected = dict(zip(p_values, holm(p_values), strict=True))
     return [
-        Difference(a, b, e, p, _smallest(parts[a], parts[b]) if simple else None, unit)
-        for (a, b), e, p in zip(pairs, estimates, _holm(estimates), strict=True)
+        Difference(
+            a, b, e, corrected.get(e.p), _smallest(parts[a], parts[b]) if simple else None, unit
+        )
+        for (a, b), e in zip(pairs, estimates, strict=True)
     ]
 
 
@@ -230,13 +227,13 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
     how large a significant difference is. So it holds for all pairs together, and a rank range
     follows every condition that is significantly better and precedes every one that is worse.
     """
-    parts = {n: fact_values(c.results, metric) for n, c in aligned.conditions.items()}
+    parts = {c.name: fact_values(c.results, metric) for c in aligned.every}
     shared = reduce(
         lambda a, b: a.join(b, on="fact_no"), [p.rows[["fact_no"]] for p in parts.values()]
     )
     measured = col("fact_no").is_in(shared["fact_no"].implode())
     parts = {n: replace(p, rows=p.rows.filter(measured)) for n, p in parts.items()}
-    one, sign = _mean_of_values(metric), -1.0 if metric.better == "lower" else 1.0
+    one, sign = mean_of_values(metric), -1.0 if metric.better == "lower" else 1.0
     drawn = np.column_stack([draws(part, one, "facts", seed) for part in parts.values()])
     values: dict[str, Estimate] = {}
     for (name, part), half in zip(parts.items(), max_t(drawn)[0].tolist(), strict=True):
@@ -309,12 +306,12 @@ def verdict(aligned: Aligned, seed: int = 0) -> Verdict:
     else:
         some = "No significant difference among" if len(best) == total else "Best is one of"
         sentence = f"{some} {', '.join(shares[name] for name in best)}"
-    if empty := [text for c in aligned.conditions.values() if (text := _emptiness(c))]:
+    if empty := [text for c in aligned.every if (text := _emptiness(c))]:
         word, best = "not concluded", ()
         sentence = f"No conclusion is drawn: most answers of {' and '.join(empty)}"
     about = [f"{n:,} shared fact{'s' * (n != 1)}"]
     if differs := [f"different {word}" for word, _ in caveats(aligned) if word]:
-        same = ["same model"] * (len({c.model for c in aligned.conditions.values()}) == 1)
+        same = ["same model"] * (len({c.model for c in aligned.every}) == 1)
         about.append(", ".join([*same, *differs]))
     return Verdict(
         sentence=f"{sentence} ({'; '.join(about)})",
@@ -364,12 +361,12 @@ def _emptiness(condition: Condition) -> str:
 def changed_facts(aligned: Aligned) -> pl.DataFrame:
     """Every shared fact with the answer of each condition, its most frequent one, the share of
     correct prompts and the mean confidence: columns `answer NAME`, `correct NAME`, `confidence
-    NAME`. Of two conditions also `change`: gained, lost, more or less often correct.
+    NAME`. `change` is "gained" or "lost" (of several "some") if only some know it, else null.
     """
     frame = aligned.facts.select(
         "fact_no", col("relation").cast(pl.String), "fact", "subject", "gold"
     )
-    for name, condition in aligned.conditions.items():
+    for condition in aligned.every:
         rows = condition.results.rows
         columns = {
             "answer": col("answer").cast(pl.String).drop_nulls().mode().sort().first(),
@@ -377,67 +374,14 @@ def changed_facts(aligned: Aligned) -> pl.DataFrame:
             "confidence": col("confidence").cast(pl.Float64).mean(),
         }
         values = rows.group_by("fact_no").agg(
-            value.alias(f"{column} {name}") for column, value in columns.items() if column in rows
+            value.alias(f"{name} {condition.name}")
+            for name, value in columns.items()
+            if name in rows
         )
         frame = frame.join(values, on="fact_no", how="left", maintain_order="left")
-    frame, names = frame.drop("fact_no"), aligned.names
-    if len(names) != 2 or not {f"correct {name}" for name in names} <= set(frame.columns):
-        return frame
-    before, after = (col(f"correct {name}") for name in names)
-    return frame.with_columns(
-        change=pl.when((before <= KNOWN) & (after > KNOWN))
-        .then(pl.lit("gained"))
-        .when((before > KNOWN) & (after <= KNOWN))
-        .then(pl.lit("lost"))
-        .when(after > before)
-        .then(pl.lit("more often correct"))
-        .when(after < before)
-        .then(pl.lit("less often correct"))
-    )
-
-
-def flipped(facts: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    """The facts that some conditions know and others do not, the largest differences first."""
-    shares = [col(f"correct {name}") for name in names]
-    known = [share > KNOWN for share in shares]
-    apart = pl.max_horizontal(shares) - pl.min_horizontal(shares)
-    some = facts.filter(pl.any_horizontal(known) & ~pl.all_horizontal(known))
-    return some.sort(apart, descending=True, maintain_order=True)
-
-
-def fact_groups(aligned: Aligned, column: str) -> pl.DataFrame:
-    """fact_no and group of the facts by a column; groups under five facts are merged into "other".
-
-    Empty if all are in one group.
-    """
-    prompted = next(iter(aligned.conditions.values())).prompted.select("fact_no", group=column)
-    is_list = prompted["group"].dtype == pl.List
-    groups = (prompted.explode("group") if is_list else prompted).drop_nulls().unique()
-    if groups["group"].n_unique() < 2:
-        groups = groups.clear()
-    few = pl.when(pl.len().over("group") < 5).then(pl.lit("other"))
-    return groups.with_columns(group=few.otherwise(col("group").cast(pl.String))).unique()
-
-
-def by_group(
-    aligned: Aligned, metric: Metric, reference: str, columns: Sequence[str], seed: int = 0
-) -> pl.DataFrame:
-    """Differences from the reference in each group of facts, by some columns of facts.
-
-    p_adjusted is Holm's over the groups of one column and condition. Columns: run, column, group,
-    value, low, high, p, p_adjusted, n.
-    """
-    lines, one = [], _mean_of_values(metric)
-    parts = {n: fact_values(c.results, metric) for n, c in aligned.conditions.items()}
-    for name, column in product(parts, columns):
-        groups = fact_groups(aligned, column) if name != reference else pl.DataFrame()
-        estimates = {}
-        for (group,), facts in sorted(groups.group_by("group")) if len(groups) else ():
-            here = col("fact_no").is_in(facts["fact_no"].implode())
-            both = (replace(parts[n], rows=parts[n].rows.filter(here)) for n in (name, reference))
-            estimates[group] = _paired(*both, one, seed)
-        for (group, e), p in zip(estimates.items(), _holm(estimates.values()), strict=True):
-            lines.append((name, column, group, e.value, e.low, e.high, e.p, p, e.n))
-    names = ("run", "column", "group", "value", "low", "high", "p", "p_adjusted", "n")
-    types = (pl.String,) * 3 + (pl.Float64,) * 5 + (pl.UInt32,)
-    return pl.DataFrame(lines, dict(zip(names, types, strict=True)), orient="row")
+    known = [frame.get_column(f"correct {n}", default=NOT_GRADED) > KNOWN for n in aligned.names]
+    change = pl.lit("some")
+    if len(known) == 2:
+        change = pl.when(known[1]).then(pl.lit("gained")).otherwise(pl.lit("lost"))
+    differ = pl.any_horizontal(known) & ~pl.all_horizontal(known)
+    return frame.drop("fact_no").with_columns(change=pl.when(differ).then(change))

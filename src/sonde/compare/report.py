@@ -1,8 +1,7 @@
 """The report of a comparison: the verdict first, then what changed, then the rest folded."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 import polars as pl
 from polars import col
@@ -13,15 +12,14 @@ from sonde.compare.pairwise import (
     CORRECT,
     KNOWN,
     Verdict,
-    by_group,
     changed_facts,
-    fact_groups,
     fact_values,
-    flipped,
+    mean_of_values,
     needed,
     verdict,
 )
 from sonde.evaluation.estimate import Metric, contrast, estimate
+from sonde.evaluation.groups import breakdowns
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
 from sonde.reports.depth import SHOWN, prompts_of
@@ -51,7 +49,7 @@ class Comparison:
     @property
     def flipped(self) -> pl.DataFrame:
         """The facts that some of the runs know and others do not."""
-        return flipped(self.facts, self.names)
+        return self.facts.drop_nulls("change")
 
     def __repr__(self) -> str:
         return f"<Comparison: {self.verdict}>"
@@ -91,19 +89,16 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
 
 def _summary(aligned: Aligned, outcome: Verdict, facts: pl.DataFrame) -> list[str]:
     lines, names = [], aligned.names
-    if f"correct {names[0]}" in facts.columns:
-        changed = flipped(facts, names)
-        if len(names) == 2:
-            gained = changed.filter(change="gained").height
-            lost = changed.height - gained
-            lines.append(
-                f"{changed.height:,} fact{'s' * (changed.height != 1)} changed: {names[1]} knows "
-                f"{gained:,} that {names[0]} does not, and {names[0]} knows {lost:,} that "
-                f"{names[1]} does not."
-            )
-        else:
-            lines.append(f"{changed.height:,} facts are known to some of the runs only.")
-        lines.append("A run knows a fact if more than half of its prompts are answered correctly.")
+    n = facts["change"].drop_nulls().len()
+    if len(names) == 2:
+        gained = facts.filter(change="gained").height
+        lines.append(
+            f"{n:,} fact{'s' * (n != 1)} changed: {names[1]} knows {gained:,} that {names[0]} does "
+            f"not, and {names[0]} knows {n - gained:,} that {names[1]} does not."
+        )
+    else:
+        lines.append(f"{n:,} fact{'s are' if n != 1 else ' is'} known to some of the runs only.")
+    lines.append("A run knows a fact if more than half of its prompts are answered correctly.")
     if text := needed(outcome.difference):
         lines.append(text)
     if any(aligned.dropped.values()):
@@ -118,11 +113,10 @@ def _lead(aligned: Aligned, outcome: Verdict) -> Exhibit:
     lines = []
     for name, e in outcome.values.items():
         first, last = outcome.ranks[name]
-        rank = str(first) if first == last else f"{first}–{last}"
-        lines.append((name, *e[:3], rank, aligned.conditions[name].group))
-    heads = ("label", "x", "low", "high", "rank", "group")
-    frame = pl.DataFrame(lines, heads, orient="row")
-    frame = frame if several else frame.drop("rank")
+        rank = f", rank {first}" + f"–{last}" * (last > first)
+        text = interval(e, metric.unit) + rank * several
+        lines.append((name, *e[:3], text, aligned.conditions[name].group))
+    frame = pl.DataFrame(lines, ("label", "x", "low", "high", "text", "group"), orient="row")
     note = "The intervals hold for all runs together, and so do the ranks." * several
     return Exhibit(
         "leaderboard", metric.label.capitalize(),
@@ -132,30 +126,30 @@ def _lead(aligned: Aligned, outcome: Verdict) -> Exhibit:
 
 
 def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
-    names, every = aligned.names, list(aligned.conditions.values())
+    names, every = aligned.names, aligned.every
     if not {f"correct {name}" for name in names} <= set(facts.columns):
         return
-    known = [col(f"correct {name}") > KNOWN for name in names]
-    all_of, any_of = pl.all_horizontal(known), pl.any_horizontal(known)
-    groups = {"all": all_of, "none": ~any_of, "some": pl.lit(True)}
+    same = {"all": f"all {len(names)}", "none": "none", "some": ""}
     if len(names) == 2:
-        groups = {
-            "both": all_of,
-            "neither": ~any_of,
-            f"only {names[0]}": known[0],
-            f"only {names[1]}": pl.lit(True),
+        same = {
+            "all": "both",
+            "none": "neither",
+            "lost": f"only {names[0]}",
+            "gained": f"only {names[1]}",
         }
-    code = pl.coalesce(pl.when(of).then(pl.lit(i)) for i, of in enumerate(groups.values()))
-    outcomes = facts.select(code=code)["code"].to_list()
-    filters = [("all facts", [*range(len(groups))]), ("changed", [*range(2, len(groups))])]
-    filters += [(label, [i]) for i, label in enumerate(groups) if label != "some"]
+    known = (
+        pl.when(col(f"correct {names[0]}") > KNOWN).then(pl.lit("all")).otherwise(pl.lit("none"))
+    )
+    kinds = facts.select(kind=pl.coalesce("change", known))["kind"].to_list()
+    filters = [("all facts", [*range(len(same))]), ("changed", [*range(2, len(same))])]
+    filters += [(label, [i]) for i, label in enumerate(same.values()) if label]
     labels = dict(aligned.facts.select(col("relation").cast(pl.String), "label").iter_rows())
     columns = {
         "id": pl.concat_str("relation", "fact", separator=":"),
         "share": pl.lit(None, pl.Float64),
         "prompts": pl.lit(sum(c.results.rows.height for c in every) // facts.height, pl.Int64),
-        "relation": col("relation").replace(labels),
         "subject": col("subject"),
+        "relation": col("relation").replace(labels),
         "gold": col("gold"),
     }
     if len(labels) == 1:
@@ -181,8 +175,8 @@ def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
         frame=facts.select(**columns),
         units=units,
         filters=filters,
-        outcome=outcomes,
-        start=int(any(code > 1 for code in outcomes)),
+        outcome=[list(same).index(kind) for kind in kinds],
+        start=int(not facts["change"].is_null().all()),
         depth=depth,
         models=names,
         command=f"sonde show {every[0].run.path} FACT",
@@ -191,41 +185,48 @@ def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
 
 def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
     """Of two runs the difference in each group, of more their values."""
-    names, facts = aligned.names, aligned.facts
-    own = [name for name in facts.columns if name.startswith("details.")]
-    columns = {name: name.removeprefix("details.").replace("_", " ") for name in own}
-    columns = {name: text for name, text in (GROUPS | columns).items() if name in facts.columns}
-    relation = col("relation").cast(pl.String)
-    labels = dict(facts.select(relation, "label").iter_rows()) | {"true": "yes", "false": "no"}
+    names, one = aligned.names, mean_of_values(metric)
+    parts = {c.name: fact_values(c.results, metric) for c in aligned.every}
     if len(names) == 2:
-        frame = by_group(aligned, metric, names[0], list(columns), seed)
-        for (column,), part in frame.group_by("column", maintain_order=True):
+        first, second = parts.values()
+        base = first.rows.select("fact_no", base="num")
+        rows = second.rows.join(base, on="fact_no", maintain_order="left")
+        parts, one = (
+            {names[1]: replace(second, rows=rows)},
+            replace(one, baseline=col("base").sum()),
+        )
+    frames = []
+    for name, values in parts.items():
+        grouped, more = breakdowns(values)
+        columns = dict.fromkeys([*GROUPS, *(group.by[0] for group in more)])
+        groups = [(c,) for c in columns if c in grouped.facts and grouped.facts[c].n_unique() > 1]
+        frame = estimate(grouped, [one], groups=groups, over=("facts",), seed=seed, whole=False)
+        frames.append(frame.with_columns(run=pl.lit(name)))
+    labels = dict(aligned.facts.select(col("relation").cast(pl.String), "label").iter_rows())
+    group = col("group").list.first().replace(labels | {"true": "yes", "false": "no"})
+    of = "difference" if len(names) == 2 else "value"
+    frame = pl.concat(frames).filter(of=of).with_columns(group=group)
+    for (column,), part in frame.group_by(col("group_by").list.first(), maintain_order=True):
+        by = GROUPS.get(str(column)) or str(column).partition(".")[2].replace("_", " ")
+        if len(names) == 2:
+            figure = part.sort("value", descending=True).select(
+                label="group", x="value", low="low", high="high", n="n", p="p_adjusted"
+            )
             tested = part.filter(col("p_adjusted") < 0.05).height
-            figure = part.sort("value", descending=True, nulls_last=True).select(
-                label=col("group").replace(labels), x="value", low="low", high="high", n="n",
-                p="p_adjusted",
-            )  # fmt: skip
             note = f"{tested} of {part.height} differ significantly (Holm). "
             note += "The intervals are not corrected."
-            title = f"{names[1]} minus {names[0]}, by {columns[str(column)]}"
-            units = {"x": "points", "n": "count", "p": "p"}
+            title, units = f"{names[1]} minus {names[0]}, by {by}", {"x": "points", "p": "p"}
             yield Exhibit(f"by-{column}", title, figure, units, "intervals", note, "points")
-        return
-    rows = [fact_values(c.results, metric).rows for c in aligned.conditions.values()]
-    values = pl.concat([r.with_columns(x=pl.lit(n)) for n, r in zip(names, rows, strict=True)])
-    for column, title in columns.items():
-        groups = fact_groups(aligned, column).with_columns(y=col("group").replace(labels))
-        table = values.join(groups, on="fact_no").group_by("y", "x", maintain_order=True)
-        figure = table.agg(color=col("num").sum() / col("den").sum()).sort("y")
-        if not figure.is_empty():
-            label = f"{metric.label.capitalize()} by {title}"
-            yield Exhibit(f"by-{column}", label, figure, {"color": metric.unit}, "heat", limit=1.0)
+        else:
+            figure = part.sort("group").select(y="group", x="run", color="value")
+            title, units = f"{metric.label.capitalize()} by {by}", {"color": metric.unit}
+            yield Exhibit(f"by-{column}", title, figure, units, "heat", limit=1.0)
 
 
 def _estimates(aligned: Aligned, metric: Metric, seed: int) -> pl.DataFrame:
     """Every number of each condition on the shared prompts, and its difference from the first."""
     frames = []
-    reference, *_ = every = list(aligned.conditions.values())
+    reference, *_ = every = aligned.every
     one_probe = len({c.probe for c in every}) == 1
     for condition in every:
         metrics = condition.results.probe.metrics if one_probe else (metric,)
@@ -241,7 +242,7 @@ def _estimates(aligned: Aligned, metric: Metric, seed: int) -> pl.DataFrame:
 
 def _all_metrics(aligned: Aligned, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """A row per metric, a column per condition; of two also p of the difference."""
-    probe, names = next(iter(aligned.conditions.values())).results.probe, aligned.names
+    probe, names = aligned.every[0].results.probe, aligned.names
     over = probe.layout.over
     whole = estimates.filter(col("group_by").list.len() == 0, over=over)
     lines = []
@@ -303,7 +304,7 @@ def _method(aligned: Aligned, metric: Metric) -> list[str]:
         + " Over all pairs they are corrected by the largest difference of any pair (max-t)."
         * (len(aligned.names) > 2),
     ]
-    for c in aligned.conditions.values():
+    for c in aligned.every:
         manifest = c.run.manifest
         names = (manifest.model["name"], c.probe, manifest.dataset["name"], c.run.path)
         lines.append(f"{c.name}: {', '.join(map(str, names))}")
