@@ -48,7 +48,9 @@ def dataset(
     be guessed from names, judged for `names` by the masked model `guesser`, loaded on `device`.
     """
     selection = Selection(split=split, relations=tuple(relations), limit=limit, seed=seed)
-    whole = whole_dataset(reference, template, columns, drop_guessable, guesser, device)
+    whole = whole_dataset(
+        reference, template, columns, drop_guessable, guesser, device, tuple(relations)
+    )
     return whole.select(selection).in_languages(languages)
 
 
@@ -59,9 +61,10 @@ def whole_dataset(
     drop_guessable: Guessable | None = None,
     guesser: Model | str | None = None,
     device: str = "auto",
+    relations: tuple[str, ...] = (),
 ) -> Dataset:
     """A dataset as `dataset` opens it, with nothing selected."""
-    load = partial(catalog.load, str(reference), template, columns)
+    load = partial(catalog.load, str(reference), template, columns, relations)
     if not drop_guessable and not guesser:
         return load()
     from sonde.runs.guessing import open_unguessable

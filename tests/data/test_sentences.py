@@ -92,6 +92,13 @@ def test_sentences_by_flags_are_the_same_as_in_a_file(table: str, tmp_path: Path
     assert dataset.fingerprint != load(table).fingerprint != load(table, flags[:1]).fingerprint
 
 
+def test_a_sentence_without_a_relation_is_for_the_only_one_that_is_selected(table: str) -> None:
+    sentence = "The capital of [X] is [Y]."
+    assert texts(load(table, sentence, relations=("Capital",))) == {"capital": [sentence]}
+    with pytest.raises(DataError, match=r"of 2 relations .* or select one with --relations"):
+        load(table, sentence)
+
+
 def test_relations_without_a_sentence_are_left_out_and_told(
     table: str, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -254,6 +254,15 @@ def test_facts_that_cannot_be_scored_are_excluded_with_a_reason() -> None:
         results(probe, dataset_of([fact("P1", "Ann", "two words")]), by_fact())
 
 
+def test_a_choice_among_one_option_is_excluded() -> None:
+    facts = [fact("P1", "Ann", "x"), fact("P2", "Bob", "x"), fact("P2", "Cy", "y")]
+    made = results(Cloze(), dataset_of(facts), by_fact())
+    assert made.facts["excluded"].to_list() == ["there is only one option", None, None]
+    assert made.rows.height == 2 and "only_option" not in made.rows.columns
+    with pytest.raises(DataError, match="0 of 1 facts can be scored, because there is only one"):
+        results(Cloze(), dataset_of(facts[:1]), by_fact())
+
+
 def test_a_dataset_without_templates_is_an_error_with_its_fix() -> None:
     bare = dataset_of([fact("P1", "Ann", "x")], relation("P1"))
     with pytest.raises(DataError, match="no prompt about a fact of 'world'; give a template, such"):

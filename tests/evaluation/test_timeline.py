@@ -93,7 +93,7 @@ def test_facts_without_a_date_are_prompted_about_the_time_they_are_true() -> Non
 
 
 def test_data_without_dates_have_no_timeline() -> None:
-    data = dataset_of([fact("P54", "Ann", "Reds")])
+    data = dataset_of([fact("P54", "Ann", "Reds"), fact("P54", "Bob", "Blues")])
     frame, exhibits = timeline(results(Lama(answer="score"), data, by_fact()), data)
     assert frame.is_empty() and exhibits == []
 

@@ -8,7 +8,7 @@ is handed the dataclasses filled. What has settings, such as a probe, goes the s
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -186,11 +186,11 @@ class SourceOptions:
         None,
     )
 
-    def load(self, name: str) -> Dataset:
-        """The dataset of a name."""
+    def load(self, name: str, relations: Sequence[str] = ()) -> Dataset:
+        """The dataset of a name; a template without a relation is for the one that is selected."""
         from sonde.data import catalog
 
-        return catalog.load(name, self.template or (), self.given())
+        return catalog.load(name, self.template or (), self.given(), relations)
 
     def given(self) -> dict[str, list[str]]:
         """The columns of each role."""
@@ -213,14 +213,14 @@ class FactOptions:
     )
     guesser: str | None = option("The masked model that judges names, such as hf:FOLDER.", None)
 
-    def open(self, name: str, device: str) -> Dataset:
+    def open(self, name: str, device: str, relations: Sequence[str] = ()) -> Dataset:
         """The whole dataset of a name; a guesser is loaded on the device."""
         with waiting(f"opening {name}"):
             if not self.drop_guessable and not self.guesser:
-                return self.source.load(name)
+                return self.source.load(name, relations)
             from sonde.runs.guessing import open_unguessable
 
-            load = partial(self.source.load, name)
+            load = partial(self.source.load, name, relations)
             return open_unguessable(load, self.drop_guessable, self.guesser, device)
 
 
@@ -346,7 +346,9 @@ class RunOptions:
         from sonde.runs.refusals import refuse_unasked
 
         probe = self.probe(probe)
-        dataset = self.select.of(self.ask.facts.open(self.ask.data, self.load.device))
+        relations = listed(self.select.relations)
+        whole = self.ask.facts.open(self.ask.data, self.load.device, relations)
+        dataset = self.select.of(whole)
         refuse_unasked(probe, dataset)
         return probe, self.load.load(self.ask.model, dataset, on), dataset
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from sonde.core.components import Components
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.fact_frames import DATES, entities, is_apart, united
-from sonde.core.facts import Card, Dataset
+from sonde.core.facts import Card, Dataset, Selection
 from sonde.core.fingerprints import fingerprint
 from sonde.data.format import is_dataset, open_dataset
 from sonde.data.readers import ADDITIONS, DATASETS
@@ -93,7 +93,10 @@ def folder_of(reference: str) -> Path | None:
 
 
 def load(
-    reference: str, wording: str | Sequence[str] = (), columns: Given | None = None
+    reference: str,
+    wording: str | Sequence[str] = (),
+    columns: Given | None = None,
+    relations: Sequence[str] = (),
 ) -> Dataset:
     """Open a bundled dataset, a folder, a table or READER:FOLDER; +SOURCE:FOLDER adds to it.
 
@@ -105,7 +108,7 @@ def load(
     one = _load_one(first, columns or {})
     dataset = _joined(one, rest) if rest else one
     given = [text for text in ([wording] if isinstance(wording, str) else wording) if text]
-    return reworded(dataset, given) if given else dataset
+    return reworded(dataset, given, relations=relations) if given else dataset
 
 
 def _parts(reference: str) -> list[str]:
@@ -114,11 +117,20 @@ def _parts(reference: str) -> list[str]:
     return re.split(rf"\+(?=(?:{names}):)", reference)
 
 
-def reworded(dataset: Dataset, given: Sequence[str], flag: str = "--template") -> Dataset:
-    """The same facts under given sentences and other sources' templates, which a flag names."""
+def reworded(
+    dataset: Dataset,
+    given: Sequence[str],
+    flag: str = "--template",
+    relations: Sequence[str] = (),
+) -> Dataset:
+    """The same facts under given sentences and other sources' templates, which a flag names.
+
+    A sentence that names no relation is for the only one of the dataset or of `relations`.
+    """
+    chosen = replace(dataset, selection=Selection(relations=tuple(relations)))
     said = [text for text in given if is_sentence(text)]
     named = [part for text in given if text not in said for part in _parts(text)]
-    sources = [worded_by(said, dataset, flag)] if said else []
+    sources = [worded_by(said, chosen, flag)] if said else []
     sources += [_wordings(text) for text in named]
     under = worded(dataset, sources)
     if not under.relations:

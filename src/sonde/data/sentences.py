@@ -131,7 +131,7 @@ def _relation(said: Said, dataset: Dataset, faults: Faults) -> str:
     try:
         if said.relation:
             return dataset.relation(said.relation).id
-        [relation] = dataset.relations
+        [relation] = dataset.asked_relations()
         return relation.id
     except SondeError as error:
         if said.where:  # a file may word more than one dataset has: that is counted
@@ -142,7 +142,8 @@ def _relation(said: Said, dataset: Dataset, faults: Faults) -> str:
         example = f"{faults.source} {f'{dataset.relations[0].label}={said.text}'!r}"
         faults.add(
             f"{said.text!r} does not say for which of {len(dataset.relations)} relations ({known}"
-            f"{', …' if len(dataset.relations) > 5 else ''}); write it so: {example}",
+            f"{', …' if len(dataset.relations) > 5 else ''}); write {example}, or select one with "
+            "--relations",
             said.where,
         )
     return ""

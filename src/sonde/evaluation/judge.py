@@ -118,6 +118,7 @@ def judge_options(
             "confidence": 1 / weights.sum(axis=1),
             "gold_logprob": together - np.log(weights.sum(axis=1)),
             "options_id": hashes.gather(index),
+            "only_option": counts == 1,
         }, nan_to_null=True)  # fmt: skip
     answerable = pl.when(pl.Series(correct.any(axis=1)))
     judged = judged.with_columns(answerable.then(name) for name in ("rank", "gold_logprob"))

@@ -118,7 +118,7 @@ KNOWN = {
 }
 
 CELLS = 2**20  # options that are judged together, at most
-NO_TEMPLATE = "the relation has no template"
+NO_TEMPLATE, ONE_OPTION = "the relation has no template", "there is only one option"
 
 
 def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.DataFrame:
@@ -319,6 +319,13 @@ class Results:
 
         return rows.lazy().select(map(expression, dict.fromkeys(columns) or known))
 
+    def about_objects(self) -> Self:
+        """The same without prompts whose correct answer is no object, such as True or False."""
+        if "gold" not in self.rows:
+            return self
+        golds = self.facts["gold"].gather(self.rows["fact_no"])
+        return replace(self, rows=self.rows.filter(self.rows["gold"].cast(String) == golds))
+
     def counts(self) -> dict[str, int]:
         """Numbers of facts and prompts, and of those excluded, tied, empty or unfinished."""
         reasons = self.facts["excluded"].drop_nulls().value_counts(sort=True)
@@ -429,16 +436,22 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
         if templates.is_empty():
             fix = "give a template, such as --template 'The capital of [X] is [Y].'"
         raise DataError(f"probe {probe.name!r} has no prompt about a fact of {data.name!r}; {fix}")
+    alone = rows["fact_no"].clear()
+    if "only_option" in rows.columns:
+        single = col("only_option").fill_null(False)
+        alone = rows.filter(single & col("rank").is_not_null())["fact_no"].unique()
+        rows = rows.filter(~single).drop("only_option")
     if probe.answerable_only:
         rows = rows.filter(col("rank").is_not_null())
-        if rows.is_empty():
-            raise DataError(
-                f"0 of {facts.height} facts can be scored, because {probe.lost}; score the "
-                "objects as options with --answer score"
-            )
+    if rows.is_empty():
+        reason, fix = probe.lost, "score the objects as options with --answer score"
+        if len(alone):
+            reason, fix = ONE_OPTION, "add facts with other objects"
+        raise DataError(f"0 of {facts.height} facts can be scored, because {reason}; {fix}")
     missing = ~col("fact_no").is_in(rows["fact_no"].unique().implode())
     has_template = col("relation").is_in(templates["relation"].unique().implode())
-    reason = pl.when(col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
+    reason = pl.when(col("fact_no").is_in(alone.implode())).then(pl.lit(ONE_OPTION))
+    reason = reason.when(col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
     reason = pl.when(missing).then(reason.when(~has_template).then(pl.lit(NO_TEMPLATE)))
     facts = facts.with_columns(excluded=pl.coalesce("excluded", reason))
     if "baseline" not in {*rows.columns, *facts.columns}:
