@@ -266,10 +266,11 @@ def test_a_run_keeps_what_was_thought_before_drawn_answers(thinker: Path, tmp_pa
     assert len(thoughts) == 20 * drawn.height
     single = [a.answer.thoughts for a in run.answered() if isinstance(a.answer, Generated)]
     cut = sum(bool(text) and not text.endswith(CLOSED) for text in single)
-    text = " ".join(as_text(run.report()).split())
-    assert ("does not end, so no answer follows. Raise --chat-thinking above 12" in text) is bool(
-        cut
-    )
+    text = " ".join(as_text(run.report()).replace("│", " ").split()).replace("`", "")
+    advice = "does not end, so no answer follows. Raise --chat-thinking above 12"
+    assert (f"of {len(single)} answers {advice}" in text) is bool(cut)
+    cut = sum(bool(text) and not text.endswith(CLOSED) for text in thoughts)
+    assert cut and f"reasoning of {cut} of {len(thoughts)} sampled answers {advice}" in text
 
 
 def test_a_template_without_a_system_text_says_so(tmp_path: Path) -> None:

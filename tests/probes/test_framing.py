@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import polars as pl
 import pytest
 
 from sonde.core.errors import AbilityError, DataError, UsageError
@@ -411,3 +412,13 @@ def test_equal_accuracies_have_no_spread_at_all() -> None:
     numbers = Numbers(Framing(), data, knows)
     assert numbers("accuracy.fc_pos", "P36") == pytest.approx(0.1)
     assert numbers("stdev.fc_pos", "P36") == 0
+
+
+def test_statements_are_graded_against_verdicts_and_not_shown_among_objects() -> None:
+    results = Numbers(Framing(), world(), says(lambda p: " True")).results
+    facts = results.browse(["gold"]).filter(task="fc")
+    golds = facts.group_by("cue").agg(pl.col("gold").unique())
+    assert dict(golds.cast({"cue": pl.String}).rows()) == {"right": ["True"], "wrong": ["False"]}
+    objects = results.about_objects()
+    assert set(objects.rows["task"].unique()) == {"wp", "qa"}
+    assert "fc" not in objects.answer_distribution()["task"].cast(pl.String)

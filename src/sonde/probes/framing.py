@@ -230,10 +230,12 @@ class Framing(CuedProbe, LemmaProbe):
         return rows.with_columns(correct=correct)
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-        """Which verdict is stated, of each."""
-        return rows.with_columns(
-            **{name: col("verdict") == stated for name, stated in SAID.items()}
-        )
+        """Which verdict is stated, of each; `gold` is the verdict that is due, or the objects."""
+        golds = facts["gold"].gather(rows["fact_no"])
+        names = pl.Enum([*dict.fromkeys((TRUE, FALSE, *golds))])
+        gold = when(STATEMENT).then(DUE).otherwise(golds).cast(names)
+        stated = {name: col("verdict") == verdict for name, verdict in SAID.items()}
+        return rows.with_columns(gold=gold, **stated)
 
     groups = ("relation", Group(("relation", "template_no"), TEMPLATE_METRICS, fine=True))
     metrics = (
