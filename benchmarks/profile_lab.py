@@ -5,6 +5,7 @@ The seeds and settings below were written down before the first estimate was mad
 """
 
 from pathlib import Path
+from typing import Any, cast
 
 from sonde.lab.training.train import TrainSettings, train
 from sonde.lab.worlds.folder import open_world, write_world
@@ -28,7 +29,7 @@ WORLDS = {
         "small",
     ),
 }
-EPOCHS = {"causal": (1, 4, 15), "masked": (3, 10, 30)}  # amounts of training
+EPOCHS = {"causal": (1, 4, 7, 10, 15), "masked": (3, 10, 16, 22, 30)}  # amounts of training
 TRAINING_SEED = 7
 
 
@@ -47,7 +48,7 @@ def train_models(folder: Path, chosen: list[str], device: str = "auto") -> None:
             write_world(make_world(settings), path)
         size = causal if kind == "causal" else masked
         training = TrainSettings(
-            kind=kind, size=size, epochs=int(epochs), seed=TRAINING_SEED, device=device
+            kind=cast(Any, kind), size=size, epochs=int(epochs), seed=TRAINING_SEED, device=device
         )
         train(open_world(path), training, folder / "models" / name, world_path=path)
 
