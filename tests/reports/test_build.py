@@ -11,6 +11,7 @@ from sonde.evaluation.estimate import Contrast, Group, estimate_results
 from sonde.evaluation.layout import Exhibit
 from sonde.probes.bear import Bear
 from sonde.probes.lama import Lama
+from sonde.probes.vary import Vary
 from sonde.reports.build import build
 from sonde.reports.model import Facts
 from sonde.reports.sentences import text
@@ -26,6 +27,14 @@ def test_the_title_states_the_score_and_the_verdict() -> None:
     )
     several = text(sample_report(world(3, 12), say(default="b")).title)
     assert several.startswith("tiny: P@1 25.0%, mean over 3 relations")
+
+
+def test_the_title_of_a_varied_run_names_each_value_and_pools_none() -> None:
+    probe = Vary(probe=Lama(answer="score"), vary={"capitalize": (False, True)})
+    report = sample_report(world(facts=8), say(default="b"), probe)
+    title = text(report.title)
+    assert title == "tiny: P@1 25.0% (capitalize false), 25.0% (capitalize true)"
+    assert "not pooled" in text(report.summary[1]) and len(report.summary) == 2
 
 
 def test_the_title_states_a_collapse_of_one_relation_and_a_warning_of_several() -> None:

@@ -5,7 +5,7 @@ from itertools import count
 import numpy as np
 import polars as pl
 
-from sonde.reports.collapse import collapses, is_function_word
+from sonde.reports.collapse import collapses
 from tests.reports.sample import sample_run, say, world
 from tests.worlds import dataset_of, fact
 
@@ -59,7 +59,3 @@ def test_prompts_of_a_fact_count_as_one() -> None:
     assert results.rows.height == 20
     (found,) = collapses(type(results)(**{**vars(results), "rows": more}))
     assert (found.share, found.n) == (1.0, 20)
-
-
-def test_function_words_of_the_language() -> None:
-    assert is_function_word("der", "de") and not is_function_word("der")

@@ -51,7 +51,6 @@ from sonde.reports.legacy import (
     dots_by_relation,
     headline,
     shown,
-    used,
 )
 
 RANKS = 20
@@ -95,7 +94,7 @@ def card(dataset: Dataset, *, split: str = TEST, alike: float = LEAST, seed: int
         figures=shown(*_figures(relations, estimates)),
         findings=shown(*_findings(relations, estimates, split)),
         notes=tuple(_notes(relations, split, alike)),
-        metrics=used(METRICS, estimates),
+        metrics=METRICS,
     )
 
 

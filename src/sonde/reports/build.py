@@ -24,7 +24,6 @@ from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.reports import sections
 from sonde.reports.cells import interval, number
-from sonde.reports.collapse import function_words
 from sonde.reports.further import further
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import Sentence, say
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
 
 NOTABLE = 0.01  # share of excluded facts that is worth a warning
 CUT = 0.1  # share of answers that were cut
+LEVELS = 4  # of varied settings, named in the title
 REASONED = "</think>"
 CATALOG = (*TRENDS, *METRICS, ACCURACY, *COUPLES)
 
@@ -88,12 +88,28 @@ def build(
     )
 
 
+def scores_of_levels(view: View) -> str:
+    """The first headline at each value of the settings that are varied, which are not pooled."""
+    probe = view.results.probe
+    scores = [
+        f"{number(e.value, view.first.unit)} ({setting} {level})"
+        for setting, axis in zip(
+            getattr(probe, "vary", ()), getattr(probe, "varied", ()), strict=True
+        )
+        for level in view.results.rows[axis].unique(maintain_order=True).cast(pl.String)
+        if (e := view.get(view.first, "value", (axis,), (level,)))
+    ]
+    return ", ".join(scores[:LEVELS]) + ", …" * (len(scores) > LEVELS)
+
+
 def title(view: View) -> Sentence:
     """The finding: answers that collapse or the score, then the verdict against the control."""
     value, n = view.get(view.first), view.counts["prompts"]
     if 2 * (empty := view.counts.get("empty", 0)) > n:
         return say("title.empty", model=view.model, k=empty, n=n)
     score = {"model": view.model, "label": view.first.label}
+    if scores := scores_of_levels(view):
+        return say("title.varied", **score, scores=scores)
     score["value"] = number(value.value if value else None, view.first.unit)
     if view.collapsed and view.one_relation:
         c = view.collapsed[0]
@@ -123,6 +139,9 @@ def summary(view: View) -> Iterator[Sentence]:
     else:
         most = view.results.rows["fact_no"].value_counts()["count"].max()
         yield say("prompted.several", prompts=most, **about)
+    if scores := scores_of_levels(view):
+        yield say("score.varied", label=view.first.label, scores=scores)
+        return
     for metric in dict.fromkeys((view.first, view.compared)):
         if e := view.get(metric):
             values = {"e": (e, metric.unit), "label": metric.label, "over": view.over()}
@@ -210,10 +229,6 @@ def meaningless(view: View) -> Iterator[Sentence]:
         yield say("empty", k=empty, n=n)
         if not chat and model.get("details", {}).get("chat template"):
             yield say("chat", command="--chat always")
-    if view.modes != ["score"]:
-        k, names = function_words(view.results)
-        if 2 * k > n:
-            yield say("empty.function", k=k, n=n, names=names)
     if (cut := view.counts.get("unfinished", 0)) > CUT * n:
         yield say("unfinished", k=cut, n=n, flag="--max-tokens")
     tokens = int(chat.get("thinking", 0))

@@ -1,11 +1,10 @@
-"""Answers that mean little: relations where one or two answers dominate, and function words.
+"""Relations where one or two answers dominate.
 
 One or two answers dominate a relation if they cover more than `COVERED` of its facts, `EXCESS` more
 than their share of gold answers, and answers drawn from the gold distribution rarely do as much.
 Fewer than `ENOUGH` facts allow no such statement.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -19,25 +18,6 @@ from sonde.evaluation.tables import Results
 COVERED, EXCESS, ENOUGH = 0.4, 0.2, 10
 SECOND = 0.2  # share from which on the second answer counts
 DRAWS, LEVEL, FREQUENT = 400, 0.07, 30
-
-FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
-    language: frozenset(words.split())
-    for language, words in {
-        "en": "a an and are as at be but by for from had has have he her his i in is it its not of "
-        "on or s she so that the their there they this to was were which who with",
-        "de": "als am an auch auf aus bei das dem den der des die ein eine einem einen einer er es "
-        "für hat im in ist mit nicht sich sie sind und von war wurde zu zum zur",
-        "fr": "a au aux avec ce d dans de des du elle en est et il l la le les ou par pas pour qu "
-        "que qui se son sa sur un une",
-        "es": "a al como con de del el en es esta este la las lo los más no o para por que se su "
-        "un una y",
-        "it": "a al che con da dal del della di e è gli i il in la le lo non per si su un una",
-        "pt": "a ao as com da de do e é em foi na no o os para por que se um uma",
-        "nl": "aan als bij dat de die een en het hij in is met niet of op te tot van voor was zijn",
-        "ja": "の は が を に で と も へ から まで より や など た て です ます",
-        "zh": "的 是 在 了 和 與 与 有 為 为 於 于 一",
-    }.items()
-}
 
 
 class Collapse(NamedTuple):
@@ -143,26 +123,3 @@ def _p(observed: float, n: int, gold: Floats) -> float:
     top = np.argsort(-counts, axis=1, kind="stable")[:, :2]
     _, excess = _excess(np.take_along_axis(counts, top, axis=1) / n, gold[top])
     return float((excess >= observed - 1e-9).mean())
-
-
-def is_function_word(answer: str, language: str = "") -> bool:
-    """Whether an answer has no letter or digit, or nothing but function words.
-
-    >>> is_function_word("…"), is_function_word(" of the"), is_function_word("The Hague")
-    (True, True, False)
-    """
-    common = FUNCTION_WORDS.get(language or "en", frozenset())
-    words = "".join(c if c.isalnum() else " " for c in answer.casefold()).split()
-    return bool(answer.strip()) and all(word in common for word in words)
-
-
-def function_words(results: Results) -> tuple[int, list[str]]:
-    """How many prompts have an incorrect answer of function words, and the most frequent ones."""
-    rows = results.table(["answer", "correct", "language"]).filter(~col("correct"))
-    counts = rows.group_by(col("answer").cast(pl.String), "language").len().drop_nulls("answer")
-    empty = [
-        (n, answer.strip())
-        for answer, language, n in counts.collect().iter_rows()
-        if is_function_word(answer, language)
-    ]
-    return sum(n for n, _ in empty), [answer for _, answer in sorted(empty, reverse=True)[:3]]

@@ -22,7 +22,6 @@ GAP = "____"
 MAX_FACTS, MAX_PROMPTS = 5_000, 10_000  # on a page
 SHOWN = 300  # characters of a long prompt on a page
 TOPS = ("answer", "probability", "gold")  # lists of the top answers of a prompt
-NAMED = {"prompt": pl.Int64, "answer": pl.String, "probability": pl.Float64}
 
 
 def prompts_of(
@@ -33,57 +32,47 @@ def prompts_of(
     Columns: row (of the fact in `facts`), text (its last `shown` characters, or all), correct,
     rank, gold_prob, and of the top answers lists: answer, probability (or null), gold (or not).
     """
-    about = results.facts.filter(col("fact_no").is_in(list(facts)))
-    keys = about.select(col("relation").cast(pl.String), "fact", "fact_no")
+    rows = pl.DataFrame({"fact_no": pl.Series(facts, dtype=pl.UInt32)}).with_row_index("row")
+    chosen = col("fact_no").is_in(rows["fact_no"].implode())
+    about = results.facts.filter(chosen)
+    ids = about.select(col("relation").cast(pl.String), "fact", "fact_no")
     axes = [name for name in results.probe.axes if name in results.rows.columns]
-    key = ("fact_no", "template", "subject", *axes)
-    schema = {"prompt": pl.Int64, "fact_no": pl.UInt32}
-    schema |= dict.fromkeys((*key[1:], "text"), pl.String)
-    prompts = [pl.DataFrame(schema=schema)]
-    top = [pl.DataFrame(schema=NAMED)]
-    normalize, start = getattr(results.probe, "normalize", "none"), 0
-    for batch in answers:
-        frame = batch.frame.with_row_index("prompt")
-        frame = frame.join(keys, on=FACT, how="inner", maintain_order="left")
-        if frame.height:
-            words = col("prefix")
-            if shown:
-                cut = "…" + words.str.tail(shown)
-                words = pl.when(words.str.len_chars() > shown).then(cut).otherwise(words)
-            if isinstance(batch.result, OptionScores | MaskScores):
-                words = words + GAP + col("suffix").fill_null("")
-            absent = [pl.lit(None).alias(name) for name in axes if name not in frame.columns]
-            number = col("prompt").cast(pl.Int64) + start
-            top.append(_top(batch, frame["prompt"].to_numpy(), k, normalize).with_columns(number))
-            frame = frame.with_columns(*absent, prompt=number, text=words)
-            prompts.append(frame.select(list(schema)).cast(schema))
-        start += len(batch)
-    every = pl.concat(prompts)
-    gold = about.select("fact_no", name="gold_names").explode("name").explode("name")
-    gold = gold.with_columns(col("name").str.to_lowercase(), gold=True).unique()
-    best = pl.concat(top).join(
-        every.select("prompt", "fact_no"), on="prompt", maintain_order="left"
-    )
-    best = best.with_columns(name=col("answer").str.to_lowercase())
-    best = best.join(gold, on=("fact_no", "name"), **LEFT).with_columns(
-        col("gold").fill_null(False)
-    )
-    here = results.select(where=col("fact_no").is_in(about["fact_no"].implode()))
-    graded = here.table([*key[:2], "alias_no", "aliases", *axes, "correct", "rank", "gold_logprob"])
-    verdicts = graded.select(
-        *key[:2],
-        *(col(name).cast(pl.String) for name in axes),
-        "correct",
-        "rank",
+    key = ["fact_no", "template", "subject", *axes]
+    table = results.select(where=chosen).table().with_columns(
+        col(axes).cast(pl.String),
         subject=col("aliases").list.get(col("alias_no"), null_on_oob=True),
         gold_prob=col("gold_logprob").cast(pl.Float64).exp(),
-    )
-    verdicts = verdicts.unique(key, keep="last").collect()
-    every = every.join(verdicts, on=key, nulls_equal=True, **LEFT)
-    every = every.join(best.group_by("prompt", maintain_order=True).agg(TOPS), on="prompt", **LEFT)
-    rows = pl.DataFrame({"fact_no": pl.Series(facts, dtype=pl.UInt32)}).with_row_index("row")
-    every = rows.join(every, on="fact_no", maintain_order="left_right")
-    return every.select("row", "text", "correct", "rank", "gold_prob", *TOPS)
+    )  # fmt: skip
+    graded = table.select(*key, "correct", "rank", "gold_prob").unique(key, keep="last").collect()
+    normalize = getattr(results.probe, "normalize", "none")
+    none = {"text": pl.lit(""), "answer": pl.lit([""]), "probability": pl.lit([0.0])}
+    parts = [graded.clear().select(*key, **none)]
+    for batch in answers:
+        frame = batch.frame.with_row_index("prompt")
+        frame = frame.join(ids, on=FACT, how="inner", maintain_order="left")
+        if frame.is_empty():
+            continue
+        text = col("prefix")
+        if shown:
+            cut = "…" + text.str.tail(shown)
+            text = pl.when(text.str.len_chars() > shown).then(cut).otherwise(text)
+        if isinstance(batch.result, OptionScores | MaskScores):
+            text = text + GAP + col("suffix").fill_null("")
+        absent = [pl.lit(None).alias(name) for name in axes if name not in frame.columns]
+        top = _top(batch, frame["prompt"].to_numpy(), k, normalize).cast({"prompt": pl.UInt32})
+        top = top.group_by("prompt").agg("answer", "probability")
+        frame = frame.with_columns(*absent, text=text).join(top, on="prompt", **LEFT)
+        parts.append(frame.select(parts[0].columns).cast(parts[0].schema))
+    prompts = pl.concat(parts).with_row_index("prompt")
+    names = about.select("fact_no", name="gold_names", gold=True).explode("name").explode("name")
+    names = names.with_columns(col("name").str.to_lowercase()).unique()
+    each = prompts.select("prompt", "fact_no", name="answer").explode("name").drop_nulls("name")
+    each = each.with_columns(col("name").str.to_lowercase())
+    each = each.join(names, on=("fact_no", "name"), **LEFT)
+    gold = each.group_by("prompt", maintain_order=True).agg(col("gold").fill_null(False))
+    prompts = prompts.join(gold, on="prompt", **LEFT)
+    prompts = prompts.join(graded, on=key, nulls_equal=True, **LEFT).drop(key[1:])
+    return rows.join(prompts, on="fact_no", maintain_order="left_right").drop("fact_no", "prompt")
 
 
 def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
@@ -91,21 +80,19 @@ def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
     result = batch.result.select(rows)
     match result:
         case OptionScores() | MaskScores():
-            return top_answers(batch, rows, k, normalize).cast({"prompt": pl.Int64})
+            return top_answers(batch, rows, k, normalize)
         case Completions():
             words = pl.Series(result.text.cast("string"), dtype=pl.String).str.strip_chars()
-            frame = pl.DataFrame({"prompt": rows, "answer": words, "probability": None})
+            return pl.DataFrame({"prompt": rows, "answer": words, "probability": None})
         case Samples():
-            texts, counts = result.texts, result.counts.values
-            frame = pl.DataFrame({
-                "prompt": rows[texts.owners],
-                "answer": pl.Series(texts.values.cast("string"), dtype=pl.String),
-                "probability": counts / np.repeat(result.counts.sums(), result.counts.counts),
+            names, counts = result.texts, result.counts
+            table = pl.DataFrame({
+                "prompt": rows[names.owners],
+                "answer": pl.Series(names.values.cast("string"), dtype=pl.String),
+                "probability": counts.values / np.repeat(counts.sums(), counts.counts),
             })  # fmt: skip
-            frame = frame.group_by("prompt", maintain_order=True).head(k)
-        case _:
-            frame = pl.DataFrame({"prompt": rows[:0], "answer": [], "probability": []})
-    return frame.cast({"prompt": pl.Int64, "answer": pl.String, "probability": pl.Float64})
+            return table.group_by("prompt", maintain_order=True).head(k)
+    return pl.DataFrame({"prompt": rows[:0], "answer": [], "probability": []})
 
 
 def top_frame(prompt: Mapping[str, Any]) -> pl.DataFrame:
@@ -136,8 +123,8 @@ def page_data(facts: Facts) -> dict[str, Any]:
             marks = f"{name}.share" if f"{name}.share" in part.columns else "share"
             entry["marks"] = part[marks].to_list()
         columns.append(entry)
-    deep = np.searchsorted(rows, np.sort(order[spent <= MAX_PROMPTS])) if facts.depth else []
-    prompts = facts.depth(rows[deep]) if facts.depth else pl.DataFrame()
+    deep = np.searchsorted(rows, np.sort(order[spent <= MAX_PROMPTS])).tolist()
+    prompts = facts.depth(rows[deep].tolist()) if facts.depth else pl.DataFrame()
     digits = (col("gold_prob").round(5), col("probability").list.eval(pl.element().round(4)))
     prompts = prompts.with_columns(digits if facts.depth else [])
     return {
@@ -147,7 +134,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
         "outcome": [facts.outcome[row] for row in rows],
         "start": facts.start,
         "models": list(facts.models),
-        "deep": [*map(int, deep)],
+        "deep": deep if facts.depth else [],
         "prompts": {name: prompts[name].to_list() for name in prompts.columns},
         "total": n,
         "command": facts.command,

@@ -133,41 +133,8 @@ def headline(metric: Metric, over: str = "", *, label: str = "") -> old.Headline
 
 
 def shown(*parts: Part | None) -> tuple[Part, ...]:
-    """The parts with content."""
-    return tuple(part for part in parts if part and has_content(part))
-
-
-def has_content(part: Any) -> bool:
-    match part:
-        case Table():
-            numbers = [
-                i for i, c in enumerate(part.columns) if c.kind in ("percent", "points", "number")
-            ]
-            if not numbers or part.browsable:
-                return bool(part.rows)
-            return any(_measured(row[i]) for row in part.rows for i in numbers)
-        case old.Labelled():
-            return any(_measured(value) for series in part.series for value in series.values)
-        case old.Curves():
-            return any(curve.x for curve in part.curves)
-        case old.Histogram():
-            return any(part.counts)
-        case _:
-            return True
-
-
-def _measured(value: Any) -> bool:
-    value = value.value if isinstance(value, Estimate) else value
-    return value is not None and value == value
-
-
-def used(metrics: Iterable[Metric], names: Iterable[str]) -> tuple[Metric, ...]:
-    """Those of the metrics that some estimates are of: the one with the longest matching id."""
-    metrics, present = tuple(metrics), set()
-    for name in names:
-        matching = [m for m in metrics if name == m.id or name.startswith(f"{m.id}.")]
-        present.add(max(matching, key=lambda m: len(m.id), default=None))
-    return tuple(metric for metric in metrics if metric in present)
+    """The parts that there are."""
+    return tuple(part for part in parts if part)
 
 
 def dots(

@@ -66,8 +66,6 @@ def answered(view: View) -> Iterator[Item]:
         title, heads = "Relations that one or two answers dominate", ("label", "color", "x", "text")
         units = {"x": "percent", "color": "control"}
         yield exhibit("collapsed", title, rows, heads, units=units, kind="bars", note=note)
-    elif not view.one_relation and (figures := list(confidence(view))):
-        yield from figures
     else:
         yield from distribution(view)
 
@@ -106,22 +104,6 @@ def distribution(view: View) -> Iterator[Exhibit]:
         yield exhibit(
             "-".join(("answers", *named)), title, rows, heads, units=units, kind="bars", note=note
         )
-
-
-def confidence(view: View) -> Iterator[Exhibit]:
-    """How many answers have which probability, and how many of them are correct."""
-    rows = view.results.table(["confidence", "correct"]).drop_nulls()
-    place = (col("confidence").clip(0, 0.9999) * 10).floor().cast(pl.Int64)
-    bins = rows.group_by(bin=place).agg(n=pl.len(), part=col("correct").sum()).collect()
-    counts = {bin: (n, part) for bin, n, part in bins.iter_rows()}
-    lines = []
-    for bin in range(10):
-        n, part = counts.get(bin, (0, 0))
-        lines.append((f"{10 * bin} to {10 * bin + 10}%", n, part, f"{part:,} of {n:,} correct"))
-    if counts:
-        heads, units = ("label", "x", "part", "text"), {"x": "count"}
-        title, note = "Probability of the top answer", english("calibrated")
-        yield exhibit("confidence", title, lines, heads, units=units, kind="bars", note=note)
 
 
 def fact_table(view: View) -> Iterator[Item]:
@@ -174,7 +156,7 @@ def fact_table(view: View) -> Iterator[Item]:
 
 
 def breakdowns(view: View) -> Iterator[Exhibit]:
-    """The headline in each group, contrasts, then probabilities."""
+    """The headline in each group, then contrasts."""
     seen = set()
     for by in view.plain["group_by"].unique(maintain_order=True).to_list():
         inner = [name for name in by if not (view.one_relation and name == "relation")]
@@ -187,8 +169,6 @@ def breakdowns(view: View) -> Iterator[Exhibit]:
             seen.add(inner[0])
             yield from groups(view, by, inner[0])
     yield from differences(view)
-    if view.one_relation or view.collapsed:
-        yield from confidence(view)
 
 
 def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:

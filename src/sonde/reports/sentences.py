@@ -16,6 +16,7 @@ SENTENCES = {
     # titles
     "title.facts": "{model:name} is correct on {k:count} of {n:#fact}",
     "title.score": "{model:name}: {label} {value}, {over}",
+    "title.varied": "{model:name}: {label} {scores}",
     "title.above": "{first:sentence}, {points:size} above {baseline}",
     "title.below": "{first:sentence}, {points:size} below {baseline}",
     "title.none": "{first:sentence}: no significant difference from {baseline}",
@@ -44,6 +45,7 @@ SENTENCES = {
     "example": "A prompt and its top answers. Gold answer: {gold:quoted}.",
     # how good
     "score.facts": "The top answer is correct for {k:count!} of {n:#fact}: {e:estimate!}.",
+    "score.varied": "{label:capital}: {scores}. Values of a varied setting are not pooled.",
     "score.mean": "{label:capital}: {e:estimate!}, {over}.",
     "baseline.none": "{baseline:capital} scores {b}: {'no significant difference':strong}, "
     "{d:change}.",
@@ -67,8 +69,6 @@ SENTENCES = {
     "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than "
     "the gold answers explain. Most extreme: {worst:worst}.",
     "empty": "{k:count!} of {n:#answer} are empty, so no conclusion is drawn.",
-    "empty.function": "{k:count!} of {n:#top answer} are punctuation or function words, most "
-    "often {names:quoted}. The score then means little. Check how the templates and prompts end.",
     "unfinished": "{k:count!} of {n:#answer} were cut at the token limit. Raise {flag:code}.",
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
     "reasoning": "The reasoning of {k:count!} of {n:#answer} does not end, so no answer follows. "
@@ -88,8 +88,6 @@ SENTENCES = {
     "contrasts": "Difference from {references:either}, paired by fact. Intervals are not "
     "corrected.",
     "collapse.figure": "{k:count} of {n:#relation}{some:most_extreme}.",
-    "calibrated": "With calibrated probabilities, 70 to 80% of the answers in the bin “70 to 80%” "
-    "would be correct.",
     "counted": "Number of {unit}, {n:count} in all.",
     # method
     "method.fill": "Probabilities are those of the predicted token.",

@@ -26,7 +26,7 @@ from sonde.lab.evaluation.measures import (
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import chosen, findings, times
 from sonde.lab.report.tables import tables
-from sonde.reports.legacy import Field, shown, side_by_side, used
+from sonde.reports.legacy import Field, shown, side_by_side
 
 
 def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Report:
@@ -43,7 +43,7 @@ def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Repor
     return Report(
         title="Do the probes tell the truth?",
         summary=_summary(groups),
-        metrics=used(metrics(exposures), estimates),
+        metrics=metrics(exposures),
         estimates=estimates,
         counts=_counts(groups, timeline),
         headlines=tuple(_headlines(groups)),
