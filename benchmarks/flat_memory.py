@@ -19,8 +19,8 @@ from typing import Any
 
 from benchmarks.common import Result, elsewhere, memory_now, memory_peak, parser, tell
 from sonde.core.facts import Card, Dataset, Entity, Fact, Relation, Template
+from sonde.core.threads import cores
 from sonde.data.format import open_dataset, write_dataset
-from sonde.runs.workers.local import cores
 
 NAME = "flat_memory"
 RELATIONS = 20

@@ -21,10 +21,10 @@ import torch
 import sonde
 from benchmarks.common import Result, parser, tell
 from sonde.core.abilities import Model, Probe
+from sonde.core.threads import cores
 from sonde.models.options import LoadOptions
 from sonde.runs.run import released
 from sonde.runs.workers.hiring import start_workers
-from sonde.runs.workers.local import cores
 
 NAME = "workers"
 WORKERS = 2

@@ -4,7 +4,9 @@ import json
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import sonde
 from benchmarks import ic_lke, lama_fill, samples, together
@@ -12,16 +14,16 @@ from sonde.core.prompts import Sample
 
 assert Path(sonde.__file__).is_relative_to(os.getcwd()), sonde.__file__
 logging.disable(logging.WARNING)
-took = {}
+took: dict[str, tuple[float, float]] = {}
 
 
-def timed(name, work):
+def timed(name: str, work: Callable[[], object]) -> None:
     wall, spent = time.perf_counter(), time.process_time()
     work()
     took[name] = (time.perf_counter() - wall, time.process_time() - spent)
 
 
-model = sonde.model("smollm2")
+model: Any = sonde.model("smollm2")
 drawn = list(samples.prompts(sonde.dataset("atlas"), Sample(count=100, most=16), 16))
 samples.ours(model, drawn[:1])
 model.prefixes.clear()
@@ -33,7 +35,7 @@ both = together.asked(6)
 together.turn(together.together, model, both[:4])
 timed("together", lambda: together.turn(together.together, model, both))
 shared = Path(os.environ["SONDE_SHARED"])
-masked = sonde.model(f"hf:{shared / 'models/encoder-24m'}")
+masked: Any = sonde.model(f"hf:{shared / 'models/encoder-24m'}")
 prompts = lama_fill.questions(shared / "data/lama", 3000)
 timed("lama_fill", lambda: lama_fill.by_sonde(masked, prompts))
 print(json.dumps(took))

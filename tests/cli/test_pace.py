@@ -59,7 +59,8 @@ def test_a_pace_is_that_of_the_last_minute_or_of_half_the_time() -> None:
 def shown_left(speeds: list[float]) -> list[tuple[float, float]]:
     """Seconds that are left and those that are shown, of work that does so much in each second."""
     clock, done = Clock(), 0.0
-    seen, total, shown = Pace(clock), sum(speeds), []
+    seen, total = Pace(clock), sum(speeds)
+    shown: list[tuple[float, float]] = []
     for second, speed in enumerate(speeds, 1):
         clock.now += 1
         done += speed

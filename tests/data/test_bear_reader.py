@@ -97,7 +97,7 @@ def test_faults_are_told_with_their_place(
 
 def test_rows_with_an_empty_label_are_dropped_and_counted(tmp_path: Path) -> None:
     rows = [row("Peru", None, "Q1", "Lima"), row("Ulm", None, "Q9", "Bonn", sub_label="")]
-    no_space = {"answer_space_labels": None, "answer_space_ids": None}
+    no_space: dict[str, Any] = {"answer_space_labels": None, "answer_space_ids": None}
     dataset = opened(written(tmp_path, *rows, row("Rome", None, "Q8", " "), **no_space))
     assert [fact.subject.name for fact in dataset.facts("P36")] == ["Peru"]
     assert dataset.object_names("P36") == ("Lima",)

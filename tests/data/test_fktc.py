@@ -110,7 +110,7 @@ def test_rows_that_call_a_right_object_wrong_are_counted_and_kept(tmp_path: Path
     assert dataset.notes["rows_with_a_right_object_as_wrong"] == 2
     right = correct_names(dataset, "P17")
     left = [
-        negatives(fact, correct_for(fact, right), (), seed=0, most=5)
+        negatives(fact, correct_for(fact, right), (), seed=0, limit=5)
         for fact in dataset.facts("P17")
     ]
     assert left == [(("Peru",), 1), (("Mali",), 1), (("Peru", "Mali"), 0)]

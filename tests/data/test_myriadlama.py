@@ -11,9 +11,9 @@ import pyarrow
 import pytest
 from pyarrow import parquet
 
-import sonde
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
+from sonde.probes.belief import Belief
 from tests.probes.shares import Numbers
 
 from . import sources
@@ -197,7 +197,7 @@ def test_beliefs_tables_of_groups_and_of_names_are_measured_on_such_rows(tmp_pat
         for t in dataset.relation("P20").templates
         for name, share in (("Ann", 0.02), ("Annie", 0.04))
     }
-    probe = sonde.probe("belief", answer="fill", bias=False)
+    probe = Belief(answer="fill", bias=False)
     model = lambda prompt: answers.get((prompt["template"], prompt["subject"]), {})  # noqa: E731
     value = Numbers(probe, dataset, model)
     assert value("groups.inner_consistency") == 1.0

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from sonde.core.errors import UsageError
 from sonde.core.reports import Cell, Curves, Estimate, Report, Table
+from sonde.evaluation.layout import Exhibit
 from sonde.lab.evaluation.judging import Trial, judge
 from sonde.lab.report.findings import chosen
 from sonde.lab.report.report import lab_report
@@ -97,7 +98,8 @@ def test_the_pictures_are_those_that_were_asked_for(report: Report) -> None:
     } <= set(ids)
     assert len(set(ids)) == len(ids)
     [figures] = [s for s in modern(report).sections if s.id == "figures"]
-    assert all(svg(figure).startswith("<svg") for figure in figures.items)
+    assert all(isinstance(item, Exhibit) for item in figures.items)
+    assert all(svg(item).startswith("<svg") for item in figures.items if isinstance(item, Exhibit))
 
 
 def test_estimates_stand_against_the_truth_of_every_model_and_checkpoint(report: Report) -> None:

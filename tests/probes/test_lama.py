@@ -68,7 +68,7 @@ def test_p_at_1_is_the_share_of_correct_first_answers() -> None:
 def test_relations_weigh_the_same_in_one_mean_and_facts_in_the_other() -> None:
     born = [fact("P19", "Ann", "Rome", id="e"), fact("P19", "Bob", "Oslo", id="f")]
     of = Numbers(SCORE, world(*FACTS, *born), by_fact(e="Rome", f="Oslo"))
-    assert (of("p_at_1"), of("p_at_1", over="facts")) == (0.5, pytest.approx(2 / 6))
+    assert of("p_at_1") == 0.5 and of("p_at_1", over="facts") == pytest.approx(2 / 6)
 
 
 def test_p_at_k_is_compared_with_the_k_most_common_objects() -> None:
