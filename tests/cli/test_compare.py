@@ -87,7 +87,7 @@ def test_ci_fails_if_the_second_run_is_worse(sonde: Sonde, tmp_path: Path) -> No
 def test_other_differences_than_the_models_are_warned_of(sonde: Sonde, tmp_path: Path) -> None:
     zero = icl(sonde, tmp_path / "zero", "--context", "zero-shot")
     two = icl(sonde, tmp_path / "two", "--context", "relation")
-    done = sonde("compare", zero, two)
+    done = sonde("compare", zero, two, "--json")
     assert "warning: Settings differ (context zero-shot / relation" in " ".join(done.err.split())
 
 
@@ -160,9 +160,9 @@ def test_facts_of_a_corrected_dataset_are_compared_where_they_state_the_same(
         assert sonde(*words, "--no-html", "-o", tmp_path / f"run-{data.name}").code == 0
     done = sonde("compare", tmp_path / "run-before", tmp_path / "run-after")
     assert done.code == 0, done.err
-    errors = " ".join(done.err.split())
-    assert "Dataset contents differ" in errors
-    assert "The options to choose from differ for 3 of 3 facts" in errors
+    text = " ".join(done.out.replace("│", " ").split())
+    assert "Dataset contents differ" in text
+    assert "The options to choose from differ for 3 of 3 facts" in text
     assert "3 shared facts" in " ".join(done.out.split()), "Chile has another capital"
 
 
@@ -171,6 +171,21 @@ def test_an_unfinished_run_is_rejected(sonde: Sonde, folder: Path) -> None:
     sonde("compare", folder / "majority", folder / "nothing").refused(
         5, "nothing", "unfinished run"
     )
+
+
+def test_a_damaged_run_next_to_sound_ones_is_rejected(sonde: Sonde, folder: Path) -> None:
+    copytree(folder / "nothing", folder / "damaged")
+    shard = min((folder / "damaged" / "shards").glob("*.parquet"))
+    shard.write_bytes(shard.read_bytes()[:100])
+    runs = (folder / "majority", folder / "damaged", folder / "nothing")
+    sonde("compare", *runs).refused(5, "damaged", "is corrupt", "start the same run again")
+
+
+def test_groups_of_runs_are_shown(sonde: Sonde, folder: Path) -> None:
+    runs = [folder / "majority", folder / "nothing", icl(sonde, folder / "icl")]
+    done = sonde("compare", *runs, "--groups", "a,b,a")
+    table = [line.split() for line in done.out.splitlines() if ", rank 1" in line]
+    assert sorted(words[-1] for words in table) == ["a", "a", "b"], done.out + done.err
 
 
 def test_a_page_that_cannot_be_written_is_reported(sonde: Sonde, folder: Path) -> None:

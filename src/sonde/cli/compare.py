@@ -68,7 +68,7 @@ def compare(wanted: CompareOptions) -> None:
     from sonde.compare.views import paper
 
     if wanted.easy and not (wanted.learning or wanted.paper):
-        raise UsageError("--easy names the runs that decide what is easy for --learning; give both")
+        raise UsageError("--easy names the runs that decide what is easy for --learning; use both")
     if wanted.paper and (wanted.learning or wanted.fail_if_worse):
         raise UsageError("--paper makes tables and no verdict; drop --learning or --fail-if-worse")
     runs = open_runs(wanted.folders, "sonde compare RUN RUN …", least=1 if wanted.paper else 2)
@@ -87,15 +87,15 @@ def compare(wanted: CompareOptions) -> None:
         elif wanted.learning:
             report = learning(*wanted.folders, easy=listed(wanted.easy), seed=wanted.seed)
         else:
-            found = compare_runs(
+            comparison = compare_runs(
                 *wanted.folders,
                 groups=wanted.groups,
                 models=wanted.models,
                 relations=listed(wanted.relations),
                 seed=wanted.seed,
             )
-            report, verdict = found.report, found.verdict
-    for _, lines in report.warnings:
+            report, verdict = comparison.report, comparison.verdict
+    for _, lines in report.warnings if wanted.as_json else ():  # else they are in the report
         for line in lines:
             tell(f"warning: {line}")
     html = None
@@ -109,8 +109,8 @@ def compare(wanted: CompareOptions) -> None:
     )  # fmt: skip
     if wanted.as_json:
         write_files(report, files)
-        decided = {} if verdict is None else {"verdict": verdict.described()}
-        print_json(cast(Any, plain(report.to_json() | decided)))
+        outcome = {} if verdict is None else {"verdict": verdict.described()}
+        print_json(cast(Any, plain(report.to_json() | outcome)))
     else:
         print_report(report, [f"run: {run.path} ({name})" for name, run in runs.items()], files)
     if wanted.fail_if_worse and verdict is not None and verdict.word == "worse":

@@ -195,10 +195,11 @@ def _smallest(first: Results, reference: Results, reach: float = Z) -> float | N
     gaps = _cluster_sums(replace(first, rows=both), gap)
     n, size = len(gaps), both.height / len(gaps)
     square = float((gaps**2).mean())
-    exact = reach == Z and n <= 400 and size == 1 and bool(np.isin(gaps, (-1, 0, 1)).all())
+    whole = bool((gaps % 1 == 0).all())  # 0/1 outcomes: then a square is at least the difference
+    exact = reach == Z and n <= 400 and size == 1 and whole
     for difference in np.linspace(0.005, 1, 200):
         mean = difference * size  # of a cluster
-        spread = max(square, mean**2, difference if exact else 0.0)
+        spread = max(square, mean if whole else mean**2)
         if exact:
             enough = _mcnemar_power(n, difference, spread) >= 0.8
         else:
