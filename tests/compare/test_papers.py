@@ -15,6 +15,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from scipy.stats import kendalltau, rankdata
+
 import sonde
 from sonde.compare.conditions import open_runs
 from sonde.compare.views import PAPERS, paper, read_paper
@@ -285,7 +287,7 @@ def monitor(rows: Rows) -> float:
     for relation in rows["relation"].unique():
         tops, anchors = [], []
         for _, part in rows.filter("counted", relation=relation).group_by("fact_no"):
-            pfd, ird = (np.mean(part.filter(cue=c)["distance"]) for c in ("none", "wrong"))
+            pfd, ird = (part.filter(cue=c)["distance"].mean() for c in ("none", "wrong"))
             tops.append(np.sqrt((pfd**2 + ird**2 + pfd * ird) / 3))
             anchors.append(part.filter(cue="right")["probability"][0])
         values.append(sum(tops) / sum(anchors))
@@ -317,3 +319,272 @@ def answered(rows: Rows, correct: bool | None = None) -> float:
     return float(np.mean(shares))
 
 
+def shared_cells(first: Rows, second: Rows, *others: Rows) -> float:
+    """Of the first run's known (fact, template) pairs, the share that the second knows too."""
+    texts = set.intersection(*(set(rows["text"]) for rows in (first, second, *others)))
+    a, b = (
+        {k for k, p in rows.group_by("fact", "text") if p["correct"].any() and k[1] in texts}
+        for rows in (first, second)
+    )
+    return len(a & b) / len(a)
+
+
+def bias_level(run: sonde.Run) -> float:
+    levels = []
+    for _, part in run.results().side["bias"].group_by("relation", "template"):
+        shares = np.exp(np.array(part["logprobs"].to_list(), dtype=float))
+        shares = (shares / shares.sum(axis=1, keepdims=True)).mean(axis=0)
+        entropy = -(shares * np.log(shares)).sum()
+        levels.append(1 - entropy / np.log(len(shares)))
+    return float(np.mean(levels))
+
+
+def best_template(rows: Rows) -> float:
+    """Pairs that are correct with some name under the best template of their relation."""
+    best = 0
+    for relation in rows["relation"].unique():
+        part = rows.filter(relation=relation)
+        best += max(
+            sum(p["correct"].any() for _, p in part.filter(template_no=t).group_by("fact_no"))
+            for t in part["template_no"].unique()
+        )
+    return best / rows["fact_no"].n_unique()
+
+
+def manual_rank(rows: Rows) -> float:
+    found: list[float] = []
+    for relation in rows["relation"].unique():
+        part = rows.filter(relation=relation)
+        numbers = sorted(part["template_no"].unique())
+        values = [over_facts(part.filter(template_no=t)) for t in numbers]
+        order = rankdata([-round(value, 9) for value in values])
+        manual = set(part.filter(source="manual")["template_no"])
+        found += [float(o) for o, t in zip(order, numbers, strict=True) if t in manual]
+    return float(np.mean(found))
+
+
+def rank_agreement(first: Rows, second: Rows) -> float:
+    taus = []
+    for relation in first["relation"].unique():
+        texts = sorted(set(first.filter(relation=relation)["text"]) & set(second["text"]))
+        a, b = (
+            [over_facts(r.filter(relation=relation, text=text)) for text in texts]
+            for r in (first, second)
+        )
+        taus.append(kendalltau(a, b).statistic)
+    return float(np.nanmean(taus))
+
+
+def average(rows: Rows) -> float:
+    """MONITOR's accuracy over questions and the base question after each wrong cue."""
+    base = (pl.col("cue") == "wrong") & (pl.col("template_no") == 1)
+    part = rows.filter(pl.col("answer_mode") == "generate")
+    return over_relations(part.filter((pl.col("cue") == "none") | base))
+
+
+def at_least(rows: Rows, level: float) -> float:
+    parts = [rows.filter(pl.col("relation") == r, pl.col("confidence") >= level)
+             for r in RELATIONS["ic-lke"]]  # fmt: skip
+    return float(np.mean([p["correct"].mean() for p in parts if len(p)]))
+
+
+def by_model(r: Mapping[str, Rows], value: Callable[[Rows], float]) -> list[float]:
+    return [value(r[f"{model} full"]) for model in ("small", "large", "other")]
+
+
+def easy(r: Mapping[str, Rows], name: str, is_easy: bool) -> float:
+    facts = r["naive-bayes"].filter("correct")["fact"].implode()
+    return over_relations(r[name].filter(pl.col("fact").is_in(facts) == is_easy))
+
+
+def of(r: Rows, **values: Any) -> Rows:
+    return r.filter(**values)
+
+
+SMALL, LARGE, ZERO = "small masked", "large masked", "zero-shot"
+TEMPLATE, MANUAL = "small template all", "small template manual"
+P36, P37, P449 = "P36 label P36", "P37 label P37", "P449 label P449"
+Expected = Callable[[Any], Any]
+BELIEFS: dict[str, tuple[tuple[str, ...], str, Expected]] = {
+    "Table 2": (("small",), "Family", lambda r: "one"),
+    "Table 3": (("small", "template"), "Acc@1 MyL", lambda r: over_facts(r[TEMPLATE])),
+    "Figure 1": ((), SMALL, lambda r: bins(r[SMALL])),
+    "Table 4": (("template",), "Fact prediction (average Acc@1), small",
+                lambda r: over_facts(r[TEMPLATE])),
+    "Table 5": (("small",), "Consist", lambda r: agreement(r[MANUAL])),
+    "Table 6": (("small",), "One-word generation",
+                lambda r: (r[f"small {ZERO} all"]["n_words"] == 1).mean()),
+    "Figure 2": ((SMALL,), LARGE, lambda r: shared_cells(r[SMALL], r[LARGE], r[MANUAL])),
+    "Table 7": (("small", ZERO), "Oracle", lambda r: coverage(r[f"small {ZERO} all"])),
+    "Bias": (("small",), "single-prompt", lambda r: bias_level(r["runs"][SMALL])),
+    "Inflation": (("[X] P31 lies in [Y].", SMALL), "acc_at_1",
+                  lambda r: over_facts(of(r[SMALL], text="[X] P31 lies in [Y]."))),
+    "Table 10": (("large",), "Subject", lambda r: 0.0),
+    "Table 11": (("small",), "MyriadLAMA Min", lambda r: by_template(r[SMALL], min)),
+    "Table 12": (("small", ZERO), "Relation Consist",
+                 lambda r: agreement(r[f"small {ZERO} all"], "alias_no")),
+    "Table 13": (("small",), "Average rank of manual prompts", lambda r: manual_rank(r[SMALL])),
+    "Table 14": (("template",), "Fact prediction (Acc@1), qa, small",
+                 lambda r: over_facts(r["qa"])),
+    "Table 15": (("large",), "Pre-training corpus", lambda r: "books"),
+    "Table 16": (("small", "template"), "Overconf", lambda r: overconfidence(r[TEMPLATE])),
+    "Figure 5": ((), TEMPLATE, lambda r: bins(r[TEMPLATE])),
+    "Table 17": (("small", "template"), "Average Acc@1", lambda r: over_facts(r[MANUAL])),
+    "Figure 6": ((), MANUAL, lambda r: bins(r[MANUAL])),
+    "Table 18": (("small", "template"), "Maximum", lambda r: best_template(r[TEMPLATE])),
+}  # fmt: skip
+CELLS: dict[str, dict[str, tuple[tuple[str, ...], str, Expected]]] = {
+    "belief": BELIEFS,
+    "belief-icl": {
+        "Table 1": BELIEFS["Table 15"],
+        "Table 2": BELIEFS["Table 14"],
+        "Table 3": (("small", "template"), "Acc@1", BELIEFS["Table 3"][2]),
+        "Figure 1": BELIEFS["Figure 1"],
+        "Figure 2": BELIEFS["Figure 5"],
+        "Table 4": (("small", ZERO), "Upper Limit", BELIEFS["Table 7"][2]),
+        "Table 5": BELIEFS["Table 12"],
+        "Table 6": (("1",), "small", lambda r: overconfidence(r[TEMPLATE], "sequence_prob")),
+        "P30": ((MANUAL,), "mean", lambda r: np.mean([
+            overconfidence(of(r[MANUAL], relation="P30", template_no=t), "sequence_prob")
+            for t in r[MANUAL].filter(relation="P30")["template_no"].unique()])),
+        "Table 7": BELIEFS["Table 5"],
+        "Table 8": BELIEFS["Table 6"],
+        "Figure 3": ((SMALL,), LARGE, lambda r: rank_agreement(r[SMALL], r[LARGE])),
+        "Figure 4": BELIEFS["Figure 2"],
+        "Table A.1": BELIEFS["Table 16"],
+        "Table A.2": BELIEFS["Table 17"],
+    },
+    "ic-lke": {
+        "Figure 1": ((3,), "shots", lambda r: over_relations(of(r["shots"], n_shots=3))),
+        "Figure 1 (SD)": (("shots", "1"), "accuracy",
+                          lambda r: over_relations(of(r["shots"], n_shots=1))),
+        "Figure 1 (95%)": (("shots",), "accuracy with the most examples",
+                           lambda r: over_relations(of(r["shots"], n_shots=3))),
+        "Figure 2": ((1,), "other", lambda r: r["list"].filter(
+            pl.col("relation") == r["list"]["relation"][0], sequence=0, place=1)["changed"][0]),
+        "Figure 3": (("small",), "EIC-LKE", lambda r: over_relations(r["small efficient"])),
+        "Figure 3 (SD)": (("small",), "EIC-LKE",
+                          lambda r: relation_accuracies(r["small efficient"]).std(ddof=1)),
+        "Figure 4": (("[X] P449 and [Y]",), "mined, methods", lambda r: over_facts(of(
+            r["methods"], context="template-examples", text="[X] P449 and [Y]"))),
+        "Figure 5": ((P36,), "large", lambda r: relation_accuracies(r["large"])[2]),
+        "Figure 6": (("one",), "two", lambda r: np.mean([
+            np.corrcoef(relation_accuracies(r[m]), relation_accuracies(r["other"]))[0, 1]
+            for m in ("small", "large", "tuned")])),
+        "Table 1": (("one",), "η", lambda r: eta(r["small"], r["large"])),
+        "Figure 7": ((P449,), "tuned efficient",
+                     lambda r: relation_accuracies(r["tuned efficient"])[0]),
+        "Figure 8": ((0.75,), "small", lambda r: at_least(r["small"], 0.75)),
+        "Figure 12": ((P36,), "MMP, small", lambda r: over_facts(of(
+            r["methods"], context="template", source="mined", relation="P36"))),
+        "Figure 13": ((P36,), "other efficient",
+                      lambda r: relation_accuracies(r["other efficient"])[2]),
+        "Table 7": (("large",), "SD over relations",
+                    lambda r: relation_accuracies(r["large"]).std(ddof=1)),
+        "Table 8": ((P36,), "Average Accuracy", lambda r: np.mean(
+            [relation_accuracies(r[m])[2] for m in LEVELS])),
+        "Figure 14": (("small",), "tuned", lambda r: np.corrcoef(
+            relation_accuracies(r["small"]), relation_accuracies(r["tuned"]))[0, 1]),
+        "Table 9": (("1",), "small",
+                    lambda r: f"{100 * relation_accuracies(r['small']).max():.1f}%"),
+        "Figure 15": ((P36,), "small", lambda r: relation_accuracies(r["small"])[2]),
+        "Table 10": (("small", "tuned"), "η", lambda r: eta(r["tuned"], r["small"])),
+        "Figure 16": (("methods",), "MMP", lambda r: over_relations(of(
+            r["methods"], context="generate", source="mined"))),
+    },
+    "monitor": {
+        "Table 2": (("framing",), "QA", lambda r: over_facts(of(
+            r["framing"], task="qa", cue="none", relation="P17"))),
+        "Table 3": (("framing",), "×", lambda r: over_facts(of(
+            r["framing"], task="qa", cue="none", relation="P17", template_no=1))),
+        "Table 4": (("small full",), "MONITOR ↓", lambda r: monitor(r["small full"])),
+        "Table 4 (R + 1 + M)": (("small",), "avg (R + 1 + M)", lambda r: average(r["small"])),
+        "Table 4 (r)": ((), "Pearson correlation",
+                        lambda r: np.corrcoef(by_model(r, monitor), by_model(r, average))[0, 1]),
+        "Table 5": ((P37, "small"), "MONITOR ↓", lambda r: monitor(of(r["small"], relation="P37"))),
+        "Table 6": (("large",), "base acc", lambda r: over_facts(of(
+            r["large"], relation="P1412", cue="none", template_no=1))),
+        "Figure 4": ((2,), "large", lambda r: over_facts(of(
+            r["large"], relation="P1412", prompt_no=2))),
+        "Figure 5": ((0.7,), "small", lambda r: (of(
+            r["small"], relation="P37", cue="right")["probability"].round(6) == 0.7).mean()),
+        "Figure 5 (share)": (("small",), "above 0.8", lambda r: (of(
+            r["small"], relation="P37", cue="right")["probability"] > 0.8).mean()),
+        "Table 7": ((P37, "Town 1"), "small, none", lambda r: of(
+            r["small"], relation="P37", cue="none", subject="Town 1")["probability"].mean()),
+        "Table 8": (("small full",), "full grid", lambda r: "yes"),
+        "Figure 7": ((1000,), "one", lambda r: monitor(r["small full"])),
+        "Figure 8": ((1000,), f"{P37}, one",
+                     lambda r: monitor(of(r["small full"], relation="P37"))),
+        "Figure 9": (("other",), "first 4", lambda r: monitor(of(r["other"], relation="P178"))),
+        "Figure 10": ((), "Pearson correlation", lambda r: 1.0),
+        "Table 10": ((P37,), "other", lambda r: monitor(of(r["other"], relation="P37"))),
+        "Table 11": ((P37,), "Pearson correlation", lambda r: np.corrcoef(
+            by_model(r, lambda x: monitor(of(x, relation="P37"))),
+            by_model(r, lambda x: average(of(x, relation="P37"))))[0, 1]),
+        "Figure 11": ((2,), "qa, framing", lambda r: over_facts(of(
+            r["framing"], relation="P17", task="qa", cue="none", template_no=2))),
+    },
+    "optiprompt": {
+        "Table 1": (("opti@small",), "Prompt", lambda r: "[X] P27 belongs to [Y]."),
+        "Table 2": (("manual@small",), "N-1",
+                    lambda r: over_facts(of(r["manual@small"], kind="N-1"))),
+        "Table 3": (("All",), "naive-bayes", lambda r: over_relations(r["naive-bayes"])),
+        "Figure 2": (("manual@small",), "majority",
+                     lambda r: answered(r["manual@small"], correct=True)),
+        "Figure 3": (("P27 label P27",), "class-prior", lambda r: 1.0),
+        "Table 4": (("manual@small",), "Hard", lambda r: easy(r, "manual@small", False)),
+        "Table 5": (("P27", "Town 7"), "opti@small", lambda r: "Spain" + " ✓" * of(
+            r["opti@small"], fact="P27:7")["correct"][0]),
+        "Table 6": (("opti",), "small", lambda r: over_relations(r["opti@small"])),
+        "Table 7": (("P27 label P27",), "manual@small",
+                    lambda r: over_facts(of(r["manual@small"], relation="P27"))),
+        "Table 8": (("P27 label P27",), "naive-bayes, Acc.",
+                    lambda r: over_facts(of(r["naive-bayes"], relation="P27"))),
+        "Table 9": (("P27 label P27",), "hard, opti@small", lambda r: easy(
+            {n: of(x, relation="P27") for n, x in r.items() if n != "runs"}, "opti@small", False)),
+    },
+}  # fmt: skip
+"""A cell of each view: what its row has, its column, and what it is."""
+
+
+def cell(exhibit: Exhibit, row: tuple[Any, ...], head: str) -> Any:
+    axes = {"heat": "yx", "intervals": ("label", "color"), "lines": ("x", "color"),
+            "histogram": ("x", "color")}  # fmt: skip
+    lines = exhibit.frame.to_dicts()
+    if exhibit.kind in axes:
+        x, color = axes[exhibit.kind]
+        value = {"heat": "color", "intervals": "x"}.get(exhibit.kind, "y")
+        lines = [line for line in lines if line[color] == head]
+        found = [line[value] for line in lines if not row or str(line[x]) == str(row[0])
+                 or (isinstance(row[0], int | float) and abs(line[x] - row[0]) < 1e-9)]  # fmt: skip
+        return found[-1 if not row else 0]
+    texts = [{str(v) for v in line.values() if not isinstance(v, dict)} for line in lines]
+    line = next(x for x, text in zip(lines, texts, strict=True) if {*map(str, row)} <= text)
+    return line[head]["value"] if isinstance(line[head], dict) else line[head]
+
+
+@pytest.mark.parametrize(("name", "view"), [(n, v) for n in sorted(CELLS) for v in CELLS[n]])
+def test_a_cell_of_every_view(name: str, view: str, report: Any) -> None:
+    shown, runs = report(name)
+    row, head, expected = CELLS[name][view]
+    exhibits = [e for e in shown.sections[0].items if e.title.startswith(f"{view}. ")]
+    if name not in ROWS:
+        ROWS[name] = {
+            n: run.rows().with_columns(pl.col(pl.Enum).cast(pl.String)) for n, run in runs.items()
+        }
+    some = [e for e in exhibits if head in e.frame.columns or head in str(e.frame.rows())]
+    value, expect = cell(some[-1], row, head), expected(ROWS[name] | {"runs": runs})
+    if isinstance(expect, str):
+        assert expect in value
+    else:
+        assert value == pytest.approx(float(expect), abs=1e-6)
+
+
+ROWS: dict[str, dict[str, Rows]] = {}
+
+
+def test_no_view_is_untested() -> None:
+    for name in PAPERS:
+        views = {view.name for view in read_paper(name)[1] if not view.impossible}
+        assert views == set(CELLS[name])

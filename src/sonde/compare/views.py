@@ -105,13 +105,14 @@ def run_facts(c: Condition) -> dict[str, str]:
         **{name: getattr(c.known, name, "") for name in described},
         "run": c.name,
         "probe": c.probe,
-        "source": c.run.manifest.model["name"],
+        "loaded": c.run.manifest.model["name"],
         "model": base or c.model,
         "method": method,
         "family": c.group,
         "parameters": number(getattr(c.known, "size", None), "count"),
         "seconds": number(c.run.provenance()["run"]["seconds"], "count"),
         "template": next(iter(c.results.templates["text"]), ""),
+        "styles": "|".join(c.results.templates["style"].unique()),
         "n_templates": str(c.results.templates["template_no"].max()),
     }
 
@@ -324,11 +325,12 @@ def places(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
 
 def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """A number of every two runs, or its mean over the pairs of runs of two families."""
-    aligned = align({c.name: c for c in chosen})
-    by_template = {"by_template": aligned.same_prompts}
-    # rank agreement is that of one task
-    tasks = many.tasks(aligned).values() if view.build == "rank_agreement" else [aligned.names]
-    for names in tasks:
+    tasks: dict[str, dict[str, Condition]] = {}
+    for c in chosen:  # rank agreement is that of one task
+        tasks.setdefault(c.task * (view.build == "rank_agreement"), {})[c.name] = c
+    for some in tasks.values():
+        aligned, names = align(some), [*some]
+        by_template = {"by_template": aligned.same_prompts}
         note, unit = "", "number"
         if view.build == "sharing":
             frame, unit = many.sharing(aligned, names, **by_template)["sharing"], "percent"
