@@ -96,8 +96,8 @@ def scores_of_levels(view: View) -> str:
         for setting, axis in zip(
             getattr(probe, "vary", ()), getattr(probe, "varied", ()), strict=True
         )
-        for level in view.results.rows[axis].unique(maintain_order=True).cast(pl.String)
-        if (e := view.get(view.first, "value", (axis,), (level,)))
+        for level in view.results.rows[axis].unique(maintain_order=True)
+        if (e := view.get(view.first, "value", (axis,), (str(level),)))
     ]
     return ", ".join(scores[:LEVELS]) + ", …" * (len(scores) > LEVELS)
 

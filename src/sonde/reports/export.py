@@ -28,9 +28,8 @@ def dotted(
 ) -> dict[str, dict[str, Any]]:
     """Estimates by stable names: METRIC[.baseline|.difference][.OVER][.GROUPBY.GROUP …].
 
-    OVER is in a name if it is not the layout's. Estimates of a control, or what `runs`
-    says, have its name in front, a
-    difference to a level of an axis or a control ends in .from.REFERENCE.
+    OVER is in a name if it is not the layout's. Estimates of a control (or other kind of `runs`)
+    start with its name. A difference to a level or a control ends in .from.REFERENCE.
     """
     named: dict[str, dict[str, Any]] = {}
     ordered = estimates.sort(pl.col("over") == over, maintain_order=True)

@@ -185,14 +185,14 @@ def dots_by_relation(
 
 
 def curve(name: str, points: Iterable[tuple[float, Estimate]]) -> old.Curve:
-    """Estimates at their places, with their intervals; those not measured are left out."""
-    kept = [(x, y) for x, y in points if y.value is not None]
+    """Estimates at their places, with their intervals, if they are measured."""
+    measured = [(x, y) for x, y in points if y.value is not None]
     return old.Curve(
         name=name,
-        x=tuple(x for x, _ in kept),
-        y=tuple(y.value or 0.0 for _, y in kept),
-        low=tuple(y.ends[0] for _, y in kept),
-        high=tuple(y.ends[1] for _, y in kept),
+        x=tuple(x for x, _ in measured),
+        y=tuple(y.value or 0.0 for _, y in measured),
+        low=tuple(y.ends[0] for _, y in measured),
+        high=tuple(y.ends[1] for _, y in measured),
     )
 
 
@@ -207,7 +207,7 @@ def distribution(
     marks: Mapping[str, float] | None = None,
     note: str = "",
 ) -> old.Histogram:
-    """How often values fall between edges: those given, or so many bins from 0 to 1."""
+    """How often values fall between edges, or into that number of bins from 0 to 1."""
     counts, between = np.histogram(values, edges, (0.0, 1.0) if isinstance(edges, int) else None)
     return old.Histogram(
         id=id,

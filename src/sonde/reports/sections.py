@@ -15,7 +15,7 @@ from sonde.reports.sentences import say
 from sonde.reports.view import USER, View, column_name, english, exhibit, side, to_estimate
 
 BARS, TEMPLATES, EXTRA = 10, 4, 4  # names, templates, further columns of the table of relations
-FEWEST = 5  # facts of a group of its own
+FEWEST = 5  # facts of a separate group
 COUNTS = ("n", "correct", "gold")
 INTERVAL = ("label", "color", "x", "low", "high")
 
@@ -177,13 +177,16 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     several = part.filter(pl.len().over("metric") > 1)  # one value of a group compares nothing
     present = view.metrics.keys() & set(several["metric"])
     if not present:
-        return  # numbers that have a figure of their own
+        return  # a figure shows these numbers elsewhere
     wanted = dict.fromkeys((*view.layout.headlines, *view.layout.columns))
     metric, *others = (
         view.metrics[id] for id in dict.fromkeys([*wanted, *part["metric"]]) if id in present
     )
     values = part.filter(metric=metric.id)["group"].to_list()
-    at, labels = by.index(name), group_labels(view, name)
+    at, labels = by.index(name), view.labels if name == "relation" else {}
+    if name == "template_no":
+        texts = view.results.templates.select(col(name).cast(pl.String), "text")
+        labels = dict(texts.iter_rows())
     if not (name in view.results.probe.axes or name.startswith(USER[1]) or name == "template_no"):
         sizes = {g[at]: view.get(metric, "value", by, g) or Estimate(0) for g in values}
         values.sort(key=lambda g: (g[at] == "other", -(sizes[g[at]].value or 0)))
@@ -213,14 +216,6 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
         note=note,
         x_label=metric.label,
     )
-
-
-def group_labels(view: View, name: str) -> Mapping[str, str]:
-    if name == "relation":
-        return view.labels
-    if name == "template_no":
-        return dict(view.results.templates.select(col(name).cast(pl.String), "text").iter_rows())
-    return {}
 
 
 def differences(view: View) -> Iterator[Exhibit]:

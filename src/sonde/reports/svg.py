@@ -8,7 +8,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -266,134 +266,101 @@ def lines(item: Exhibit, width: float) -> Drawing:
     parts, top = legend(css, 44, width)
     top, left, right = top + 22, 48.0, width - 12
     bottom = top + min(230, width * 0.5)
-    named = frame["x"].dtype == pl.String  # text on the x axis: places in order
-    places = {x: k for k, x in enumerate(frame["x"].unique(maintain_order=True))} if named else {}
+    # text on the x axis: places in order
+    named = frame["x"].unique(maintain_order=True) if frame["x"].dtype == pl.String else ()
+    places: dict[Any, Any] = {x: k for k, x in enumerate(named)}
     xs = [places.get(x, x) for x in frame["x"]]
     step = xs[1] - xs[0] if item.kind == "histogram" and len(xs) > 1 else 0
-    axis = Axis.over(
-        [*xs, max(xs) + step],
-        left + 6,
-        right - 6,
-        item.units.get("x", "number"),
-        max(2, int(width / 90)),
-    )
-    if named:
+    unit, most = item.units.get("x", "number"), max(2, int(width / 90))
+    axis = Axis.over([*xs, max(xs) + step], left + 6, right - 6, unit, most)
+    if places:
         axis = axis._replace(ticks=[-0.5, len(places) - 0.5])
-    elif min(xs) > 0 and axis.unit == "count":  # room for the data, not for 0
-        axis = axis._replace(ticks=[min(xs), *(t for t in axis.ticks if t > min(xs))])
     values = [v for name in ("y", "low", "high") if name in frame.columns for v in frame[name]]
     up = Axis.over(values, bottom, top, item.units.get("y", "number"))
     for tick in up.ticks:
         parts.append(line(left, up(tick), right, up(tick), "g"))
         parts.append(label(left - 6, up(tick) + 4, up.text(tick), "m", "end", size=SMALL))
-    parts += [
-        label(0, top - 10, item.y_label, "m", size=SMALL),
-        label(right, bottom + 34, item.x_label, "m", "end", size=SMALL),
-    ]
-    shown: list[tuple[float, str]] = [(k, str(name)) for name, k in places.items()]
-    shown = shown or [(t, axis.text(t)) for t in axis.ticks]
-    every = max(
-        1, math.ceil(len(shown) * max(measure(t, SMALL) + 8 for _, t in shown) / (right - left))
-    )
-    parts += [
-        label(axis(x), bottom + 18, text, "m", "middle", size=SMALL) for x, text in shown[::every]
-    ]
-    if item.kind == "lines" and item.units.get("x") == item.units.get("y") == "percent":
+    parts.append(label(0, top - 10, item.y_label, "m", size=SMALL))
+    parts.append(label(right, bottom + 34, item.x_label, "m", "end", size=SMALL))
+    ticks: dict[str, Any] = places or {axis.text(tick): tick for tick in axis.ticks}
+    widest = max(measure(str(text), SMALL) for text in ticks) + 8
+    every = max(1, math.ceil(len(ticks) * widest / (right - left)))
+    for text, x in list(ticks.items())[::every]:
+        parts.append(label(axis(x), bottom + 18, str(text), "m", "middle", size=SMALL))
+    if item.kind == "lines" and unit == up.unit == "percent":
         end = min(axis.ticks[-1], up.ticks[-1])
         parts.append(line(axis(0), up(0), axis(end), up(end), "x"))
     for name, color in css.items():
-        part = (
-            frame
-            if "color" not in frame.columns
-            else frame.filter(pl.col("color").fill_null("") == name)
-        )
         points = [
-            p | {"x": places.get(p["x"], p["x"])}
-            for p in part.iter_rows(named=True)
-            if p["y"] is not None
+            (axis(places.get(row["x"], row["x"])), up(row["y"]), row)
+            for row in frame.iter_rows(named=True)
+            if row["y"] is not None and (row.get("color") or "") == name
         ]
-        at = [(axis(p["x"]), up(p["y"])) for p in points]
-        if item.kind == "histogram" and len(css) == 1:
+        if step and len(css) == 1:
             wide = axis(xs[0] + step) - axis(xs[0]) - 1
-            parts += [rect(x, y, wide, up(0) - y, color) for x, y in at]
+            parts += [rect(x, y, wide, up(0) - y, color) for x, y, _ in points]
             continue
-        band = [
-            (axis(p["x"]), up(p["low"]), up(p["high"]))
-            for p in points
-            if p.get("low") is not None and p.get("high") is not None
-        ]
-        if any(point.get("label") for point in points):
-            parts += [line(x, low, x, high, f"s{color}") for x, low, high in band]
-        else:
-            outline = [(x, high) for x, _, high in band] + [
-                (x, low) for x, low, _ in reversed(band)
-            ]
-            if band:
-                corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in outline)
-                parts.append(f'<polygon class="{color} band" points="{corners}"/>')
-            path = "L".join(f"{x:.1f} {y:.1f}" for x, y in at)
+        if not any(row.get("label") for *_, row in points):
+            ends = ((x, row.get("low"), row.get("high")) for x, _, row in points)
+            band = [(x, low, high) for x, low, high in ends if None not in (low, high)]
+            outline = [(x, up(high)) for x, _, high in band]
+            outline += [(x, up(low)) for x, low, _ in reversed(band)]
+            corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in outline)
+            path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
+            parts.append(f'<polygon class="{color} band" points="{corners}"/>')
             parts.append(f'<path d="M{path}" class="n s{color}" stroke-width="2"/>')
-        parts += [
-            mark(x, y, color, p.get("label") or "") for (x, y), p in zip(at, points, strict=True)
-        ]
+        parts += [mark(x, y, color, row.get("label") or "") for x, y, row in points]
     return parts, bottom + 40, width
 
 
+def shade(
+    x: float, y: float, width: float, height: float, value: float | None, limit: float
+) -> str:
+    """A cell as strong as its value; a negative one has the color of the second series."""
+    if value is None:
+        return rect(x, y, width, height, "cell")
+    strength = 0.1 + 0.85 * min(1.0, abs(value) / limit)
+    return rect(x, y, width, height, "ab"[value < 0], f' opacity="{strength:.2f}"')
+
+
 def heat(item: Exhibit, width: float) -> Drawing:
-    """A field of cells; a negative value has the color of the second series."""
+    """A field of cells."""
     rows = by_label(item.frame, "y", "x")
     names = list(dict.fromkeys(item.frame["x"]))
     left = min(max(measure(str(name)) for name in rows) * 1.05 + 12, 0.34 * width)
-    cell_width = min((width - left - 40) / len(names), 44)
+    wide = min((width - left - 40) / len(names), 44)
     top = min(max(measure(str(name), SMALL) for name in names), 120) * 0.72 + 26
-    tall = min(22.0, max(16.0, cell_width))
-    limit = (
-        item.limit or max((abs(v) for v in item.frame["color"] if v is not None), default=0) or 1
-    )
+    tall = min(22.0, max(16.0, wide))
+    limit, unit = strongest(item), item.units.get("color", "number")
     parts = [
         label(left, 12, item.x_label, "m", size=SMALL),
         label(0, top - 6, item.y_label, "m", room=left, size=SMALL),
     ]
     for j, name in enumerate(names):
-        turn = f"translate({left + cell_width * (j + 0.5):.1f} {top - 6:.1f}) rotate(-45)"
+        turn = f"translate({left + wide * (j + 0.5):.1f} {top - 6:.1f}) rotate(-45)"
         parts.append(f'<g transform="{turn}">{label(0, 0, cell(name), room=120, size=SMALL)}</g>')
     for i, (row, values) in enumerate(rows.items()):
         y = top + tall * i
         parts.append(label(left - 8, y + tall / 2 + 4.5, cell(row), "", "end", left - 10))
         for j, name in enumerate(names):
-            x, point = left + cell_width * j, values.get(name, {})
-            parts.append(rect(x, y, cell_width - 1, tall - 1, "cell"))
+            x, point = left + wide * j, values.get(name, {})
             value = point.get("color")
-            if value is None:
-                continue
-            strength = min(1.0, abs(value) / limit)
-            parts.append(
-                rect(
-                    x,
-                    y,
-                    cell_width - 1,
-                    tall - 1,
-                    "a" if value >= 0 else "b",
-                    f' opacity="{0.15 + 0.85 * strength:.2f}"',
-                )
-            )
-            text = point.get("text") or number(
-                value, item.units.get("color", "number")
-            ).removesuffix("%")
-            if cell_width > measure(text, SMALL):
-                css = "on" if strength > 0.5 else ""
-                parts.append(
-                    label(x + cell_width / 2, y + tall / 2 + 4, text, css, "middle", size=SMALL)
-                )
+            parts.append(shade(x, y, wide - 1, tall - 1, value, limit))
+            text = "" if value is None else point.get("text") or number(value, unit).rstrip("%")
+            if wide > measure(text, SMALL):
+                css = "on" if abs(value or 0) > limit / 2 else ""
+                middle = x + wide / 2, y + tall / 2 + 4
+                parts.append(label(*middle, text, css, "middle", size=SMALL))
     return parts, top + tall * len(rows) + 6, width
+
+
+def strongest(item: Exhibit) -> float:
+    return item.limit or item.frame["color"].abs().max() or 1.0  # type: ignore[return-value]
 
 
 def strip(item: Exhibit, width: float) -> Drawing:
     """Tokens in reading order on a ground as strong as their weight; lines break at the width."""
-    limit = (
-        item.limit or max((abs(v) for v in item.frame["color"] if v is not None), default=0) or 1
-    )
-    parts, y = [], 0.0
+    limit, parts, y = strongest(item), list[str](), 0.0
     for (title,), tokens in item.frame.partition_by("y", as_dict=True, maintain_order=True).items():
         parts.append(label(0, y + 14, cell(title), "w", room=width))
         x, y = 0.0, y + 22
@@ -401,25 +368,12 @@ def strip(item: Exhibit, width: float) -> Drawing:
             shown = cell(token).replace(" ", "·") or "∅"
             wide = measure(shown) * 1.05 + 8
             if x and x + wide > width:
-                x, y = 0.0, y + 40
-            strength = min(1.0, abs(weight or 0) / limit)
-            if weight:
-                parts.append(
-                    rect(
-                        x,
-                        y,
-                        wide - 1,
-                        20,
-                        "a" if weight > 0 else "b",
-                        f' opacity="{0.08 + 0.8 * strength:.2f}"',
-                    )
-                )
-                small = number(weight, item.units.get("color", "number")).removesuffix("%")
-                if measure(small, SMALL) < wide:
-                    parts.append(label(x + wide / 2, y + 32, small, "m", "middle", size=SMALL))
-            parts.append(label(x + 4, y + 14.5, shown, "on" if strength > 0.6 else "", room=width))
+                x, y = 0.0, y + 24
+            parts.append(shade(x, y, wide - 1, 20, weight, limit))
+            css = "on" if abs(weight or 0) > 0.6 * limit else ""
+            parts.append(label(x + 4, y + 14.5, shown, css, room=width))
             x += wide
-        y += 46
+        y += 32
     return parts, y, width
 
 

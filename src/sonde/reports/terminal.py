@@ -14,7 +14,7 @@ from sonde.reports.cells import Column, cell, columns, legible, number, rich_tab
 from sonde.reports.model import Facts, Item, Report
 from sonde.reports.sentences import Line, text
 
-ROWS, FACTS, BAR = 60, 10, 20  # rows of a table, facts, and the width of the longest bar
+ROWS, FACTS = 60, 10  # rows of a table, facts
 BRIEF = ("varied", "answers", "facts", "changed")  # sections of a run that a brief report has
 
 
@@ -79,7 +79,7 @@ def _parts(item: Item, width: int) -> Iterator[RenderableType]:
     if item.kind == "strip":
         yield from _strips(item)
     else:
-        shown, dropped = _fitting(_columns(item), width)
+        shown, dropped = _fitting(columns(item), width)
         rows = len(shown[0].cells) if shown else 0
         yield rich_table([column._replace(cells=column.cells[:ROWS]) for column in shown])
         if rows > ROWS:
@@ -88,20 +88,6 @@ def _parts(item: Item, width: int) -> Iterator[RenderableType]:
             yield Text(f"In the HTML report also: {', '.join(dropped)}", "dim")
     if item.note:
         yield Text(legible(item.note), "dim")
-
-
-def _columns(item: Exhibit) -> list[Column]:
-    """The columns of an item; bars and histograms are drawn with blocks."""
-    shown = columns(item)
-    name = {"bars": "x", "histogram": "y"}.get(item.kind)
-    if name is None or ("color" in item.frame.columns and item.frame["color"].n_unique() > 2):
-        return shown
-    first = item.frame
-    if "color" in first.columns:
-        first = first.unique("label" if name == "x" else "x", keep="first", maintain_order=True)
-    values = [value or 0 for value in first[name].to_list()]
-    drawn = ["█" * round(BAR * value / (max(values) or 1)) for value in values]
-    return [shown[0], Column("", drawn), *shown[1:]]
 
 
 def _fitting(every: list[Column], width: int) -> tuple[list[Column], list[str]]:
