@@ -33,7 +33,7 @@ def test_the_title_of_a_varied_run_names_each_value_and_pools_none() -> None:
     probe = Vary(probe=Lama(answer="score"), vary={"capitalize": (False, True)})
     report = sample_report(world(facts=8), say(default="b"), probe)
     title = text(report.title)
-    assert title == "tiny: P@1 25.0% (capitalize false), 25.0% (capitalize true)"
+    assert title == "tiny: P@1 25.0% (capitalize False), 25.0% (capitalize True)"
     assert "not pooled" in text(report.summary[1]) and len(report.summary) == 2
 
 

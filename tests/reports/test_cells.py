@@ -3,7 +3,7 @@
 import polars as pl
 
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import Estimate, columns, interval, layout_table, legible, number
+from sonde.reports.cells import Estimate, columns, interval, legible, number
 
 
 def test_a_number_has_its_sign_and_digits_by_unit() -> None:
@@ -60,11 +60,3 @@ def test_a_heat_map_is_a_table_of_its_cells() -> None:
         ("p", ["1", "2"]),
         ("q", ["–", "3"]),
     ]
-
-
-def test_a_table_of_text_keeps_to_its_width_and_numbers_stay_whole() -> None:
-    estimate = {"value": 0.5, "low": 0.4, "high": 0.6}
-    frame = pl.DataFrame({"name": ["東京 " * 20, "b"], "share": [estimate, estimate]})
-    lines = layout_table(frame, {"share": "percent"}, 40)
-    assert max(len(line) for line in lines) <= 40
-    assert sum("50.0% [40.0, 60.0]" in line for line in lines) == 2

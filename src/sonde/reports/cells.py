@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 NOT_MEASURED = "–"
-# what a terminal obeys (C0, C1), what turns the order of bidirectional text, halves of characters
+# C0 and C1, which a terminal obeys, marks of bidirectional text, halves of characters
 CONTROLS = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -168,18 +168,6 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     ]
     more = item.frame.unique(row, keep="first", maintain_order=True).select(pl.exclude(READ))
     return [first, *values, *(_column(s, item.units.get(s.name, "")) for s in more)]
-
-
-def layout_table(
-    frame: pl.DataFrame, units: Mapping[str, str] | None = None, width: int = 80
-) -> list[str]:
-    """A frame as lines of text, at most `width` wide: texts wrap, numbers do not."""
-    from rich.console import Console
-
-    console = Console(width=width, color_system=None, markup=False, highlight=False)
-    with console.capture() as captured:
-        console.print(rich_table(columns(Exhibit("", "", frame, units or {}))))
-    return [line.rstrip() for line in captured.get().splitlines()]
 
 
 def rich_table(shown: Sequence[Column]) -> "Table":

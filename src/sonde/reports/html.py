@@ -26,7 +26,6 @@ from sonde.reports.svg import svg
 WIDE, ANSWERS, HALF, LEAD, PHONE = 1160, 648, 556, 472, 344  # pixels that a figure is drawn at
 ROWS = 50  # of a table
 PLAIN = 150_000  # characters
-TALL = 16  # rows from which on a figure takes the width of the page
 
 
 def page(report: Report) -> str:
@@ -89,16 +88,9 @@ def kind(item: Item) -> str:
 
 def is_wide(item: Item) -> bool:
     """Whether an item takes the width of the page."""
-    if not isinstance(item, Exhibit):
-        return True
-    match item.kind:
-        case "intervals":
-            return item.frame["label"].n_unique() >= TALL or len(columns(item)) > 4
-        case "heat":
-            return item.frame["x"].n_unique() > 12
-        case "table":
-            return len(item.frame.columns) > 4
-    return item.kind == "strip"
+    if isinstance(item, Exhibit) and item.kind not in ("heat", "strip"):
+        return len(columns(item)) > 4
+    return True
 
 
 def drawings(figure: Exhibit, width: int) -> Markup:

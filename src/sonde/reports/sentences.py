@@ -28,7 +28,7 @@ SENTENCES = {
     "over.one": "mean over {facts:#fact}",
     "over.facts": "mean over {facts:#fact} of {relations:#relation}",
     "over.relations": "mean over {relations:#relation}",
-    # what was prompted
+    # prompts
     "prompted.one": "{model:name} was prompted with {template:quoted} for {n:#fact!} about "
     "{relation:quoted} from {dataset}{left:dropped}.",
     "prompted.several": "{model:name} was prompted with {n:#fact!} about {relation:quoted} from "

@@ -301,10 +301,10 @@ def lines(item: Exhibit, width: float) -> Drawing:
             parts += [rect(x, y, wide, up(0) - y, color) for x, y, _ in points]
             continue
         if not any(row.get("label") for *_, row in points):
-            ends = ((x, row.get("low"), row.get("high")) for x, _, row in points)
-            band = [(x, low, high) for x, low, high in ends if None not in (low, high)]
+            ends: Any = [(x, row.get("low"), row.get("high")) for x, _, row in points]
+            band = [end for end in ends if None not in end]
             outline = [(x, up(high)) for x, _, high in band]
-            outline += [(x, up(low)) for x, low, _ in reversed(band)]
+            outline += [(x, up(low)) for x, low, _ in band[::-1]]
             corners = " ".join(f"{x:.1f},{y:.1f}" for x, y in outline)
             path = "L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)
             parts.append(f'<polygon class="{color} band" points="{corners}"/>')
