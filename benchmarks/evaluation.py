@@ -28,9 +28,8 @@ BELIEF = (
     m.OVERCONFIDENCE,
     m.ECE,
     *m.COVERAGE,
-    *m.ONLY_TEMPLATES,
-    m.DRIVERS_GAP,
-    *m.PARAPHRASE_GROUPS,
+    *m.drivers(),
+    *m.paraphrase_groups(),
 )
 FEW = (m.accuracy("acc_at_1"), m.consistency(), m.OVERCONFIDENCE)
 TWO = ("acc_at_1", "overconfidence")

@@ -60,7 +60,7 @@ def test_answers_may_match_without_being_equal() -> None:
 
 def test_drivers_are_what_names_and_templates_alone_do() -> None:
     table = answers(["x", "x", "x", "y"], templates=[1, 1, 2, 2], aliases=[0, 1, 0, 1])
-    frame = estimate(table, [*m.ONLY_ALIASES, *m.ONLY_TEMPLATES, m.DRIVERS_GAP])
+    frame = estimate(table, m.drivers())
     found = dict(frame.filter(of="value", over="facts").select("metric", "value").iter_rows())
     assert found == {
         "only_aliases.consistency": 0.5,
@@ -69,23 +69,21 @@ def test_drivers_are_what_names_and_templates_alone_do() -> None:
         "only_templates.consistency": 0.5,
         "only_templates.min": 0.5,
         "only_templates.max": 1,
-        "drivers_gap": 0.5,
     }
 
 
 def test_drivers_are_not_measured_with_one_name_or_one_template() -> None:
     single = answers(["x", "y"], templates=[1, 2], aliases=[0, 0])
-    assert values(single, *m.ONLY_ALIASES) == [None] * 3
-    assert values(single, *m.ONLY_TEMPLATES) == [0, 0, 1]
-    assert values(answers(["x", "y"]), *m.ONLY_TEMPLATES) == [None] * 3
+    assert values(single, *m.drivers()) == [None] * 3 + [0, 0, 1]
+    assert values(answers(["x", "y"]), *m.drivers())[3:] == [None] * 3
 
 
 def test_paraphrases_are_compared_inside_groups_and_across() -> None:
     # groups of templates: 1 2 | 3
     table = answers(["a", "a", "b"], templates=[1, 2, 3], aliases=[0] * 3)
-    assert values(table, *m.PARAPHRASE_GROUPS) == [1, 0]
+    assert values(table, *m.paraphrase_groups()) == [1, 0]
     ungrouped = answers(["a", "b"], templates=[1, 3], aliases=[0] * 2)
-    assert values(ungrouped, *m.PARAPHRASE_GROUPS) == [None, None]
+    assert values(ungrouped, *m.paraphrase_groups()) == [None, None]
 
 
 def test_template_accuracies_and_coverage() -> None:

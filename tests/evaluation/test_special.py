@@ -19,7 +19,7 @@ from .worlds import random_results, results
 def lines(table: Results, special: Special, **settings: Any) -> dict[str, dict[str, Any]]:
     frame = estimate(table, [special], over=["facts"], **settings)
     rows = frame.iter_rows(named=True)
-    return {".".join([row["metric"].rpartition(".")[2], *row["group"]]): row for row in rows}
+    return {".".join([row["metric"].partition(".")[2], *row["group"]]): row for row in rows}
 
 
 def mixed() -> Results:
@@ -49,41 +49,27 @@ def deviation(table: Results) -> float:
 def test_the_closed_form_is_that_of_all_draws() -> None:
     table = mixed()
     exact = deviation(table)
-    found = lines(table, s.fluctuation("relation", 20_000))
-    assert found["closed_form"]["value"] == pytest.approx(exact)
-    assert found["closed_form"]["low"] is None
-    assert found["stdev"]["value"] == pytest.approx(exact, rel=0.03)
-    assert found["stdev"]["low"] < exact < found["stdev"]["high"]
-    assert (found["stdev"]["n"], found["stdev"]["n_clusters"]) == (6, 4)
+    found = lines(table, s.choice_of_prompts(20_000))
+    assert found["relation.closed_form"]["value"] == pytest.approx(exact)
+    assert found["relation.closed_form"]["low"] is None
+    assert found["relation.stdev"]["value"] == pytest.approx(exact, rel=0.03)
+    assert found["relation.stdev"]["low"] < exact < found["relation.stdev"]["high"]
+    assert (found["relation.stdev"]["n"], found["relation.stdev"]["n_clusters"]) == (6, 4)
 
 
 def test_a_prompt_per_fact_is_a_poisson_binomial() -> None:
     table = mixed()
     rates = table.rows.group_by("fact_no").agg(col("correct").mean())["correct"].to_numpy()
     exact = (rates * (1 - rates)).sum() ** 0.5 / 6
-    found = lines(table, s.fluctuation("pair", 5000))
-    assert found["closed_form"]["value"] == pytest.approx(exact)
-    sizes = [found[f"closed_form.{relation}"]["n"] for relation in ("P0", "P1")]
+    found = lines(table, s.choice_of_prompts(5000))
+    assert found["pair.closed_form"]["value"] == pytest.approx(exact)
+    sizes = [found[f"pair.closed_form.{relation}"]["n"] for relation in ("P0", "P1")]
     assert sizes == [3, 3]
 
 
 def test_one_prompt_per_fact_does_not_fluctuate() -> None:
-    table = random_results(templates=1)
-    for draw in ("relation", "pair"):
-        assert {row["value"] for row in lines(table, s.fluctuation(draw)).values()} == {None}
-
-
-def test_the_range_of_draws_is_known_exactly() -> None:
-    assert s.range_interval(np.array([0.5, 0.5]), 50) == (1, 1)
-    assert s.range_interval(np.array([0.0, 1.0, 0.0]), 9) == (0, 0)
-    shares, draws = np.array([0.2, 0.5, 0.2, 0.1]), 4
-    widths = sorted(
-        (max(draw) - min(draw), np.prod(shares[list(draw)]))
-        for draw in product(range(4), repeat=draws)
-    )
-    below = np.cumsum([weight for _, weight in widths])
-    exact = [widths[np.searchsorted(below, share)][0] for share in (0.025, 0.975)]
-    assert list(s.range_interval(shares, draws)) == exact
+    found = lines(random_results(templates=1), s.choice_of_prompts())
+    assert {row["value"] for row in found.values()} == {None}
 
 
 def test_bias_is_0_for_even_and_1_for_one_candidate() -> None:
@@ -139,11 +125,11 @@ def test_hand_written_templates_rank_by_accuracy() -> None:
     correct = [True, False, True, False, True, True]
     rows = {"fact_no": [0, 1] * 3, "template_no": [1, 1, 2, 2, 3, 3], "correct": correct}
     table = results({"relation": ["P1"] * 2}, rows)
-    found = lines(table, s.manual_rank())
+    found = lines(table, s.choice_of_prompts(50))
     assert (found["rank"]["value"], found["rank"]["n"]) == (2.5, 1)
     assert found["rank_by_chance"]["value"] == 2
     only = table.select(where=col("template_no") == 1)
-    assert lines(only, s.manual_rank())["rank"]["value"] is None
+    assert lines(only, s.choice_of_prompts(50))["rank"]["value"] is None
 
 
 def test_overconfidence_differs_between_templates() -> None:

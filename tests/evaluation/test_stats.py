@@ -53,7 +53,7 @@ def mcnemar(differences: stats.Floats) -> float:
 @pytest.mark.parametrize("n", [8, 40, 150])
 def test_a_sign_flip_of_0_1_outcomes_is_mcnemars(n: int) -> None:
     differences = RNG.choice((-1.0, 0.0, 1.0), n, p=(0.1, 0.7, 0.2))
-    assert stats.sign_flip(differences, np.ones(n), RNG)[2] == pytest.approx(
+    assert stats.sign_flip(differences, np.ones(len(differences)), RNG)[2] == pytest.approx(
         mcnemar(differences), abs=0.02
     )
 
@@ -62,7 +62,9 @@ def test_a_sign_flip_is_the_test_over_all_sets_of_clusters() -> None:
     differences = np.array([0.5, 0.25, 1.0, -0.25, 0.75, 0.5, 1.0])
     sums = [abs(np.dot(signs, differences)) for signs in product((-1, 1), repeat=7)]
     exact = np.mean([s >= abs(differences.sum()) - 1e-9 for s in sums])
-    assert stats.sign_flip(differences, np.ones(7), RNG)[2] == pytest.approx(exact, abs=0.01)
+    assert stats.sign_flip(differences, np.ones(len(differences)), RNG)[2] == pytest.approx(
+        exact, abs=0.01
+    )
 
 
 @given(st.lists(st.floats(-1, 1), min_size=6, max_size=40), st.randoms(use_true_random=False))
@@ -96,24 +98,26 @@ def test_intervals_that_hold_together_agree_with_their_p() -> None:
         assert ((np.abs(value) <= reach) == (p >= stats.LEVEL)).all()
 
 
+def test_few_clusters_have_wider_intervals_than_their_draws() -> None:
+    draws = np.linspace(-1, 1, 2001)
+    draws = np.concatenate([[0.0], draws])
+    ends = [stats.interval(draws, n)[1] for n in (5, 50, 10**6)]
+    assert ends == pytest.approx([0.95 * 5**0.5 / 2 * 2.776 / 1.96, 0.95 * 1.036, 0.95], abs=2e-3)
+    # two strata of 25 have one free cluster less than one of 50
+    assert stats.widening(50, 2) > stats.widening(50, 1) > 1
+    assert np.isinf(stats.widening(3, 3))
+
+
+def test_centered_intervals_are_shifted_to_their_value() -> None:
+    draws = np.concatenate([[0.0], np.linspace(0, 2, 2001)])
+    low, high = stats.interval(draws, 10**6, centered=True)
+    assert (low, high) == pytest.approx((-0.95, 0.95), abs=1e-3)
+    assert np.isnan(stats.interval(np.ones(2001), 50)).all()
+
+
 def test_student_reach_is_that_of_the_table() -> None:
     known = {1: 12.706, 2: 4.303, 4: 2.776, 10: 2.228, 30: 2.042, 10**6: 1.96}
     assert stats.student_reach(np.array([*known])) == pytest.approx([*known.values()], abs=2e-3)
-
-
-def test_cluster_t_is_students_over_cluster_sums() -> None:
-    num, den = np.array([[1.0], [2.0], [6.0]]), np.array([[2.0], [4.0], [6.0]])
-    value, reach = stats.cluster_t(num, den)
-    error = np.sqrt(((num - 0.75 * den) ** 2).sum() * 3 / 2) / 12
-    assert value[0] == 0.75
-    assert reach[0] == pytest.approx(4.3027 * error)
-
-
-def test_one_cluster_has_no_reach_and_none_no_value() -> None:
-    value, reach = stats.cluster_t(np.array([[1.0, 0.0]]), np.array([[2.0, 0.0]]))
-    assert value[0] == 0.5
-    assert np.isnan(value[1])
-    assert np.isinf(reach).all()
 
 
 def test_ranks_of_equal_numbers_are_their_mean() -> None:

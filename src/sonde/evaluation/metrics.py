@@ -4,7 +4,7 @@ A view turns rows into something that a metric can aggregate per fact: cells of 
 pairs of prompts with equal answers, bins of confidence. What rows lack is not measured.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cache
 from typing import Any, Literal
@@ -95,11 +95,6 @@ def harmonic_mean(id: str, *parts: Metric, **changes: Any) -> Metric:
 
     help = f"harmonic mean of {', '.join(part.label for part in parts)}"
     return replace(Metric(id, parts=parts, stat=stat, label="harmonic mean", help=help), **changes)
-
-
-def if_measured(metric: Metric, needed: Metric) -> Metric:
-    """A metric that is measured only where another one is."""
-    return replace(metric, parts=(metric, needed), stat=lambda x, labels: x[..., 0])
 
 
 def _pairs(rows: LazyFrame, keys: Sequence[str], matches: Matches | None) -> LazyFrame:
@@ -240,43 +235,25 @@ COVERAGE = (
 )
 
 
-def only_aliases(matches: Matches | None = None) -> tuple[Metric, ...]:
-    agree = consistency("only_aliases.consistency", agreement("template_no", matches=matches))
-    cells = (
+def drivers(matches: Matches | None = None) -> Iterator[Metric]:
+    """How often answers are equal, and accuracy at worst and best, if only the name of the subject
+    differs, and if only the template does. Measured for facts with several of these."""
+    names = (
         _cells("only_aliases.min", col("every").mean(), "correct with every name of the subject"),
         _cells("only_aliases.max", col("known").mean(), "correct with some name of the subject"),
     )
-    return agree, *(if_measured(metric, agree) for metric in cells)
-
-
-def only_templates(matches: Matches | None = None) -> tuple[Metric, ...]:
-    agree = consistency("only_templates.consistency", agreement("alias_no", matches=matches))
-    cells = (
+    templates = (
         replace(m, id=m.id.replace("template_accuracy", "only_templates")) for m in (WORST, BEST)
     )
-    return agree, *(if_measured(metric, agree) for metric in cells)
+    for kind, same, metrics in (
+        ("aliases", "template_no", names),
+        ("templates", "alias_no", templates),
+    ):
+        agree = consistency(f"only_{kind}.consistency", agreement(same, matches=matches))
+        yield agree
+        for metric in metrics:
+            yield replace(metric, parts=(metric, agree), stat=lambda x, labels: x[..., 0])
 
-
-def drivers_gap(matches: Matches | None = None) -> Metric:
-    """Whether another name or another template changes answers more often, for the same facts."""
-
-    def view(rows: LazyFrame) -> LazyFrame:
-        names, templates = (
-            _pairs(rows, [key], matches).group_by(FACT).agg(same=SHARE_SAME)
-            for key in ("template_no", "alias_no")
-        )
-        return names.join(templates, on=FACT, suffix="_templates")
-
-    return Metric(
-        "drivers_gap", num=col("same").first(), baseline=col("same_templates").first(), view=view,
-        baseline_label="consistency between templates", label="consistency between names",
-        better="",
-        help="share of equal answers if only the name of the subject differs",
-    )  # fmt: skip
-
-
-ONLY_ALIASES, ONLY_TEMPLATES = only_aliases(), only_templates()
-PARAPHRASE_GROUPS, DRIVERS_GAP = paraphrase_groups(), drivers_gap()
 
 OVERCONFIDENCE = Metric(
     "overconfidence", num=GAP.sum(), den=pl.len(), where=CONFIDENT, counts="prompts", unit="points",

@@ -5,6 +5,7 @@ from math import ceil, erfc, exp, inf, log, sqrt
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from sonde.core.fingerprints import draw_key
@@ -108,22 +109,21 @@ def invert(
     Where no set reaches a difference of 0, p is the normal tail of the flip distribution, so that
     corrections for many comparisons can still reject; but not less than all 2**clusters sets give.
     """
-    flips = flipped.shape[1]
     others = totals[:, None] - flipped
     empty = (np.abs(flipped[1]) < FLAT) | (np.abs(others[1]) < FLAT)
     with np.errstate(invalid="ignore", divide="ignore"):
-        one, other = flipped[0] / flipped[1], others[0] / others[1]
+        ratios = flipped[0] / flipped[1], others[0] / others[1]
     # an empty set keeps every δ
-    low = np.where(empty, -inf, np.minimum(one, other))
-    high = np.where(empty, inf, np.maximum(one, other))
-    rank = ceil(LEVEL * (1 + flips)) - 1
+    low = np.where(empty, -inf, np.minimum(*ratios))
+    high = np.where(empty, inf, np.maximum(*ratios))
+    flips = flipped.shape[1]
     reaching = int(((low <= FLAT) & (high >= -FLAT)).sum())
     p = (1 + reaching) / (1 + flips)
     if not reaching:
         tail = erfc(abs(totals[0]) / sqrt(2 * squares)) if squares else 1.0
         p = min(p, max(tail, 2.0 ** (1 - clusters)))
-    lowest = np.partition(low, rank - 1)[rank - 1]
-    return float(lowest), float(-np.partition(-high, rank - 1)[rank - 1]), p
+    rank = ceil(LEVEL * (1 + flips)) - 2
+    return float(np.partition(low, rank)[rank]), float(-np.partition(-high, rank)[rank]), p
 
 
 def holm(p: Sequence[float]) -> list[float]:
@@ -136,6 +136,34 @@ def holm(p: Sequence[float]) -> list[float]:
     steps = np.minimum(1.0, np.asarray(p)[order] * np.arange(len(p), 0, -1))
     adjusted: list[float] = np.maximum.accumulate(steps)[np.argsort(order)].tolist()
     return adjusted
+
+
+def widening(clusters: Any, strata: Any) -> Floats:
+    """By how much intervals of few clusters have to be wider than their bootstrap draws.
+
+    Draws of n clusters in s strata vary by √((n − s) / n) too little, and their quantiles are
+    normal, not Student's. Without this 25 clusters in each of two strata cover 93 to 94 times in
+    100, with it 94 to 96. It is 1.05 for 50 clusters, 1.01 for 200; inf if nothing can vary.
+
+    >>> widening(np.array([10, 50, 200]), 1).round(3).tolist()
+    [1.217, 1.036, 1.009]
+    """
+    free = np.asarray(clusters - strata, dtype=np.float64)
+    return np.asarray(np.sqrt(clusters / np.maximum(free, 1)) * student_reach(free) / Z)
+
+
+def interval(draws: Floats, clusters: Any, strata: Any = 1, centered: bool = False) -> Floats:
+    """Ends of the 95% intervals of estimates that come before their draws: [..., 1 + draws] to
+    [2, ...]. nan if nothing varies.
+
+    centered: resampling moves the number to one side, so that the draws are shifted back.
+    """
+    value, moved = draws[..., 0], draws[..., 1:]
+    ends = np.quantile(moved, (LEVEL / 2, 1 - LEVEL / 2), axis=-1)
+    ends -= moved.mean(axis=-1) if centered else value
+    with np.errstate(invalid="ignore"):
+        ends = value + ends * widening(clusters, strata)
+        return np.where(ends[1] - ends[0] > FLAT, ends, np.nan)
 
 
 def max_t(draws: Floats) -> tuple[Floats, Floats]:
@@ -173,24 +201,9 @@ def student_reach(free: Any) -> Floats:
     return np.select([free < 1, free < 2, free < 3], [inf, 12.7062, 4.3027], series)
 
 
-def cluster_t(num: Floats, den: Floats) -> tuple[Floats, Floats]:
-    """Ratios Σ num / Σ den and the half-widths of their 95% intervals: Student's over clusters.
-
-    [clusters, k] to [k] each. A single cluster tells nothing about others: its reach is inf.
-    """
-    total, count = den.sum(axis=0), (den != 0).sum(axis=0)
-    value = np.divide(num.sum(axis=0), total, out=np.full(len(total), np.nan), where=total > 0)
-    squares = ((num - value * den) ** 2).sum(axis=0)
-    error = np.sqrt(squares * count / np.maximum(count - 1, 1)) / np.maximum(total, FLAT)
-    reach = student_reach(count - 1)
-    return value, np.multiply(reach, error, out=np.full(len(total), inf), where=np.isfinite(reach))
-
-
 def ranks(values: Floats) -> Floats:
     """Ranks from 1, the smallest first; equal numbers share their mean rank."""
-    _, index, counts = np.unique(values, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[index]
+    return pl.Series(values).rank().to_numpy()
 
 
 def pearson(a: Floats, b: Floats) -> tuple[float, float] | None:
@@ -199,9 +212,7 @@ def pearson(a: Floats, b: Floats) -> tuple[float, float] | None:
 
     if len(a) < 3 or not (np.ptp(a) > 0 and np.ptp(b) > 0):
         return None
-    one, other = (x - x.mean() for x in (a, b))
-    r = float(np.dot(one / np.linalg.norm(one), other / np.linalg.norm(other)))
-    r = max(-1.0, min(1.0, r))
+    r = float(np.corrcoef(a, b)[0, 1].clip(-1, 1))
     return r, float(betainc(len(a) / 2 - 1, 0.5, (1 - r) * (1 + r)))
 
 

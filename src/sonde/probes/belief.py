@@ -58,13 +58,9 @@ class PairProbe(Probe):
             m.ECE,
             *m.COVERAGE,
             m.SINGLE_PROMPT,
-            *m.only_aliases(matches),
-            *m.only_templates(matches),
-            m.drivers_gap(matches),
+            *m.drivers(matches),
             *m.paraphrase_groups(matches),
-            s.fluctuation("relation", self.fluctuation_draws),
-            s.fluctuation("pair", self.fluctuation_draws),
-            s.manual_rank(),
+            s.choice_of_prompts(self.fluctuation_draws),
         )
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
