@@ -43,8 +43,8 @@ def compare(
 
     _check_seed(seed)
     opened = open_runs(_flat(runs))
-    given = conditions(opened, groups=groups, models=models, relations=relations)
-    return comparison(align(given), seed)
+    slices = conditions(opened, groups=groups, models=models, relations=relations)
+    return comparison(align(slices), seed)
 
 
 def learning(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 TASKS = {"fill": "mask filling", "score": "scored options", "generate": "generated text"}
 OF_MODELS = ("family", "stage", "architecture", "corpus")
-UNNAMED = ("model", "probe", "style", "context", "answer", "frame")  # understood without their key
+UNNAMED = ("model", "probe", "style", "context", "answer", "frame")  # clear without their key
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -237,7 +237,7 @@ def _groups(
         return names
     if groups in OF_MODELS:
         values = [str(getattr(entry, groups, "") or "") for entry in entries]
-        # a model that the table lacks is a group of its own
+        # a model that the table lacks is a separate group
         return [v or f"unknown ({model})" for v, model in zip(values, models, strict=True)]
     if groups not in columns:
         hint = nearest(groups, [*OF_MODELS, *columns])

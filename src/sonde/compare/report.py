@@ -90,7 +90,9 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
 def _summary(aligned: Aligned, outcome: Verdict, facts: pl.DataFrame) -> list[str]:
     lines, names = [], aligned.names
     n = facts["change"].drop_nulls().len()
-    if len(names) == 2:
+    if not n:
+        lines.append("All runs know the same facts.")
+    elif len(names) == 2:
         gained = facts.filter(change="gained").height
         lines.append(
             f"{n:,} fact{'s' * (n != 1)} changed: {names[1]} knows {gained:,} that {names[0]} does "
@@ -129,7 +131,7 @@ def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
     names, every = aligned.names, aligned.every
     if not {f"correct {name}" for name in names} <= set(facts.columns):
         return
-    same = {"all": f"all {len(names)}", "none": "none", "some": ""}
+    same = {"all": "all runs", "none": "no run", "some": ""}
     if len(names) == 2:
         same = {
             "all": "both",
@@ -203,7 +205,7 @@ def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
         frame = estimate(grouped, [one], groups=groups, over=("facts",), seed=seed, whole=False)
         frames.append(frame.with_columns(run=pl.lit(name)))
     labels = dict(aligned.facts.select(col("relation").cast(pl.String), "label").iter_rows())
-    group = col("group").list.first().replace(labels | {"true": "yes", "false": "no"})
+    group = col("group").list.first().replace(labels | {"True": "yes", "False": "no"})
     of = "difference" if len(names) == 2 else "value"
     frame = pl.concat(frames).filter(of=of).with_columns(group=group)
     for (column,), part in frame.group_by(col("group_by").list.first(), maintain_order=True):
