@@ -128,7 +128,7 @@ def title(view: View) -> Sentence:
 
 def summary(view: View) -> Iterator[Sentence]:
     """Facts sent and excluded, the score, the control, the verdict."""
-    texts = view.results.table(["text"]).collect().to_series().drop_nulls().unique()
+    texts = view.templates["template"].unique()
     about = {"model": view.model, "dataset": view.dataset, "n": view.facts.height}
     about |= {"left": view.reasons, "relations": len(view.labels)}
     about["relation"] = next(iter(view.labels.values()))

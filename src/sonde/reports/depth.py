@@ -1,6 +1,7 @@
 """One fact in depth: every prompt as it was sent, with its top answers and how it was graded."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Any
 
@@ -38,7 +39,8 @@ def prompts_of(
     ids = about.select(col("relation").cast(pl.String), "fact", "fact_no")
     axes = [name for name in results.probe.axes if name in results.rows.columns]
     key = ["fact_no", "template", "subject", *axes]
-    table = results.select(where=chosen).table().with_columns(
+    rows_of_facts = results.rows.filter(chosen)
+    table = replace(results, rows=rows_of_facts).table().with_columns(
         col(axes).cast(pl.String),
         subject=col("aliases").list.get(col("alias_no"), null_on_oob=True),
         gold_prob=col("gold_logprob").cast(pl.Float64).exp(),

@@ -28,10 +28,7 @@ def prompted(view: View) -> Iterator[Item]:
     chat = (view.run.manifest.model.get("chat") if view.run else None) or {}
     if chat:
         yield say("request.chat", system=chat.get("system", ""))
-    used = (
-        view.results.table(["relation", "text"]).drop_nulls().unique(maintain_order=True).collect()
-    )
-    used = used.select(col("relation").cast(pl.String).replace(view.labels), template="text")
+    used = view.templates.with_columns(col("relation").replace(view.labels))
     if len(used) > 1:
         shown = (
             used.drop("relation")

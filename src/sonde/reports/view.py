@@ -84,6 +84,14 @@ class View:
         return collapses(self.results)
 
     @cached_property
+    def templates(self) -> pl.DataFrame:
+        """The templates of prompts that are scored: relation, template."""
+        key = ("relation", "template_no")
+        used = self.results.rows.select(key).unique(maintain_order=True)
+        used = used.join(self.results.templates, on=key, maintain_order="left")
+        return used.select(col("relation").cast(pl.String), template="text")
+
+    @cached_property
     def reasons(self) -> dict[str, int]:
         """Why facts are excluded, and how many."""
         scored = self.results.rows["fact_no"].unique().implode()
