@@ -7,6 +7,7 @@ named after the relation, so metrics, groups and runs share draws and can be sub
 draw. Relations are strata of one pass over the rows. Knows no probe and no report.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, pairwise, product
@@ -291,22 +292,22 @@ class Pass:
             return np.full((len(codes), 1), nan)
         owner, label = np.divmod(np.concatenate(sample.keys), LABELS)
         weights = np.concatenate(sample.totals)
-        parts = [part[role] for part in sample.ratios.values()]
-        ratios: Iterable[Array] = chain.from_iterable(parts)
+        every = [ratios[role] for ratios in sample.ratios.values()]
+        rows: Iterable[Array] = chain.from_iterable(every)
         labels = sorted(sample.labels) if stat else [0]
         if metric.within and not split:
             owners = pl.concat(sample.owners).sort("owner")
             values = self.draws(metric, owners["owner"].to_numpy(), True, over, role)
             measured, labels = ~np.isnan(values[:, 0]), [0]
             owner, weights = (owners[n].to_numpy()[measured] for n in ("owner", "facts"))
-            ratios, stat = values[measured], None
+            rows, stat = values[measured], None
         at = np.searchsorted(codes, owner if split else owner % self.size)
         weights = weights if over == "facts" else np.ones(len(at))
         if stat:
             rank = np.argsort([sample.labels[label] for label in labels])
             at = at * len(labels) + rank[label]
-        sums = np.zeros((len(codes) * len(labels), parts[0].shape[1]))
-        for place, row, weight in zip(at.tolist(), ratios, weights, strict=True):
+        sums = np.zeros((len(codes) * len(labels), every[0].shape[1]))
+        for place, row, weight in zip(at.tolist(), rows, weights, strict=True):
             sums[place] += row * weight
         total = np.bincount(at, weights, len(sums))
         means = sums / np.where(total > 0, total, nan)[:, None]
@@ -340,13 +341,14 @@ class Pass:
                 strata=pl.len(),
                 groups=col("label").explode().n_unique(),
                 # independent trials with the variance of the average
-                relations=pl.len() ** 2 / (1 / sizes).sum(),
-                by_facts=prompts.sum() ** 2 / (prompts**2 / sizes).sum(),
+                **{
+                    "trials/relations": pl.len() ** 2 / (1 / sizes).sum(),
+                    "trials/facts": prompts.sum() ** 2 / (prompts**2 / sizes).sum(),
+                },
             )
         )
         table = {column.name: column.to_numpy() for column in outputs.sort("code")}
         codes, clusters, strata = table["code"], table["clusters"], table["strata"]
-        trials = {"relations": table["relations"], "facts": table["by_facts"]}
         # other shares than means and extremes of shares have no interval if nothing varies
         share = metric.unit == "percent" and not metric.pooled and stat != spread
         share = metric.unit in ("percent", "number") if stat is None else share
@@ -355,7 +357,7 @@ class Pass:
         tests = {}
         ways = over[:1] if "relation" in by else over
         if compared and not (stat or self.fine):
-            tests = self.test(metric, table, trials, split, ways)
+            tests = self.test(metric, table, split, ways)
         for way in ways:
             gap: Any = 0.0
             for role in range(1 + compared):
@@ -368,7 +370,7 @@ class Pass:
                 alone = table[f"binary{role}"] & (stat is None)
                 flat = np.isnan(ends[0]) & share & (value >= 0) & (value <= 1)
                 some = alone | flat
-                size = np.where(alone, table["facts"], trials[way])[some]
+                size = np.where(alone, table["facts"], table[f"trials/{way}"])[some]
                 ends[:2, some] = stats.wilson(value[some] * size, size)
                 if role and metric.chance is not None:
                     ends[:] = nan
@@ -379,8 +381,8 @@ class Pass:
                 wider = stats.widening(clusters, strata)
                 for k in np.flatnonzero(np.isfinite(wider)).tolist() if stat else ():
                     draws = np.append(value[k], -gap[k, 1:] * wider[k])
-                    reach, p = stats.max_t(draws[:, None])
-                    test[:, k] = value[k] - reach[0], value[k] + reach[0], p[0]
+                    (reach,), (p,) = stats.max_t(draws[:, None])
+                    test[:, k] = value[k] - reach, value[k] + reach, p
                 numbers.append((OF[2], way, np.vstack([value, test])))
         groups, names = self.groups.drop("pool").rows(), self.clusters.names
         sizes_of = np.stack([table[metric.counts].round(), clusters], axis=1).tolist()
@@ -394,15 +396,16 @@ class Pass:
                     named = dict(zip(self.keys, groups[code % self.size], strict=True))
                     named |= {"relation": names[code // self.size]} if split else {}
                     group = [str(named[name]) for name in by]
-                    ends = min(low, value), max(high, value), p  # in this order nan stays nan
+                    low, high = min(low, value), max(high, value)  # in this order nan stays nan
                     for name in over if "relation" in by else [way]:
-                        yield metric.id, of, name, None, None, list(by), group, value, *ends, *count
+                        yield (
+                            metric.id, of, name, None, None, by, group, value, low, high, p, *count
+                        )  # fmt: skip
 
     def test(
         self,
         metric: Metric,
         table: Mapping[str, Array],
-        trials: Mapping[str, Array],
         split: bool,
         ways: Sequence[Over],
     ) -> dict[Over, Array]:
@@ -415,10 +418,8 @@ class Pass:
         sample, codes = self.samples[metric.id], table["code"]
         exact = table["binary0"] & (table["binary1"] | (metric.chance is not None))
         owner, totals = np.concatenate(sample.keys) // LABELS, np.concatenate(sample.totals)
-        relations, at = (
-            owner // self.size,
-            np.searchsorted(codes, owner if split else owner % self.size),
-        )
+        relations = owner // self.size
+        at = np.searchsorted(codes, owner if split else owner % self.size)
         weights = np.stack([totals if way == "facts" else np.ones(len(at)) for way in ways])
         weights /= np.stack([np.bincount(at, w)[at] for w in weights])
         tests = {way: np.full((3, len(codes)), nan) for way in ways}
@@ -445,7 +446,7 @@ class Pass:
                 parts = np.stack([d, m, d**2, np.maximum(d, 0)])
                 sums[..., to] += parts.sum(axis=1) * weight ** np.array([[1], [1], [2], [1]])
             for (i, way), (k, output) in product(enumerate(ways), enumerate(outputs.tolist())):
-                size, n = int(table["clusters"][output]), trials[way][output]
+                size, n = int(table["clusters"][output]), table[f"trials/{way}"][output]
                 value, _, squares, won = sums[i, :, k].tolist()
                 if size < FEWEST:
                     continue
@@ -488,9 +489,9 @@ def _units(
     for block, queries in (*((rows[a:b], apart) for a, b in pairwise(cuts)), (rows, pooled)):
         table = replace(results, rows=block).table()
         try:
-            frames = [one.units(table, metrics) for one, metrics in queries]
-            # looking for what frames share takes three times as long as computing it again
-            frames = pl.collect_all(frames, optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
+            units = [one.units(table, metrics) for one, metrics in queries]
+            # looking for what they share takes three times as long as computing it again
+            frames = pl.collect_all(units, optimizations=pl.QueryOptFlags(comm_subplan_elim=False))
         except pl.exceptions.ColumnNotFoundError as error:
             raise UsageError(f"a metric names a missing column: {error}") from None
         for (one, metrics), frame in zip(queries, frames, strict=True):
@@ -530,7 +531,7 @@ def _collect(passes: Sequence[Pass], results: "Results | None" = None) -> None:
 def _frame(lines: Iterable[Line]) -> pl.DataFrame:
     """Estimates with p values corrected within their family: the groups of the same columns."""
     schema = {name: dtype for name, dtype in ESTIMATES.items() if name != "p_adjusted"}
-    columns = dict(zip(schema, zip(*lines, strict=True), strict=False))
+    columns: dict[str, Any] = dict(zip(schema, zip(*lines, strict=True), strict=False))
     for name in ("group_by", "group"):
         # a fifth of the time of a list for each row
         texts = ["".join(f"\0{value}" for value in values) for values in columns.get(name, ())]
@@ -538,7 +539,11 @@ def _frame(lines: Iterable[Line]) -> pl.DataFrame:
     frame = pl.DataFrame(columns, schema, strict=False)
     finite = [pl.when(col(name).is_finite()).then(name) for name in ("value", "low", "high", "p")]
     family = "metric", "of", "over", "reference", col("group_by").list.join("/"), col("p").is_null()
-    adjusted = col("p").fill_null(nan).map_batches(lambda p: pl.Series(stats.holm(p)), pl.Float64)
+    adjusted = (
+        col("p")
+        .fill_null(nan)
+        .map_batches(lambda p: pl.Series(stats.holm(p.to_list())), pl.Float64)
+    )
     frame = frame.with_columns(finite).with_columns(p_adjusted=adjusted.over(family).fill_nan(None))
     return frame.select(*ESTIMATES)
 
@@ -603,55 +608,46 @@ def estimate(
         values = Pass(results, clusters, keys=(axis,)).groups[axis].to_list()
         if reference in ("first", "last") and reference not in values:
             reference = values[0 if reference == "first" else -1]
-        units = {
-            value: _tables(results.select(where=col(axis) == value), chosen) for value in values
-        }
+        base = results.select(where=col(axis) == reference)
         for value in values:
             if value != reference:
-                one = Pass(results, clusters, seed)
-                for line in _differences(
-                    one, chosen, units[value], units[reference], over, by_relation
-                ):
+                rows = results.select(where=col(axis) == value)
+                for line in _differences(rows, base, chosen, over, seed, by_relation):
                     cell = [axis, *line[5]], [str(value), *line[6]]
                     lines.append((*line[:4], str(reference), *cell, *line[7:]))
     return _frame(lines)
 
 
-def _tables(results: "Results", metrics: Iterable[Metric]) -> dict[str, pl.DataFrame]:
-    """Numerators and denominators of each fact, by metric."""
-    one = Pass(results, Clusters(results))
-    for metric in metrics:
-        one.add(metric)
-    tables: dict[str, list[pl.DataFrame]] = {}
-    for _, query, frame in _units(results, [one]):
-        # categories of two results differ
-        frame = frame.with_columns(col(pl.Enum).cast(pl.String))
-        for metric in query:
-            columns = frame.select(pl.exclude("^.*/.*$"), f"{metric.id}/num", f"{metric.id}/den")
-            tables.setdefault(metric.id, []).append(columns)
-    return {id: pl.concat(parts) for id, parts in tables.items()}
-
-
 def _differences(
-    one: Pass,
-    metrics: Iterable[Metric],
-    first: Mapping[str, pl.DataFrame],
-    reference: Mapping[str, pl.DataFrame],
+    first: "Results",
+    reference: "Results",
+    metrics: Iterable[Metric | Special],
     over: Sequence[Over],
+    seed: int,
     by_relation: bool,
 ) -> Iterator[Line]:
     """Paired differences between two sets of rows, on the facts that both measure."""
-    metrics = [replace(metric, chance=None) for metric in metrics]
-    for metric in metrics:
+    plain = [replace(metric, chance=None) for metric in metrics if isinstance(metric, Metric)]
+    one, tables = Pass(first, Clusters(first), seed), defaultdict[str, list[pl.DataFrame]](list)
+    for metric in plain:
         one.add(metric)
+    for results in (first, reference):
+        frames = defaultdict[str, list[pl.DataFrame]](list)
+        for _, query, frame in _units(results, [one]):
+            # categories of two results differ
+            units = frame.with_columns(col(pl.Enum).cast(pl.String))
+            for metric in query:
+                numbers = f"{metric.id}/num", f"{metric.id}/den"
+                frames[metric.id].append(units.select(pl.exclude("^.*/.*$"), *numbers))
+        for id, parts in frames.items():
+            tables[id].append(pl.concat(parts))
     for metric in chain.from_iterable(one.queries.values()):
-        renamed = {"num": "baseline", "den": "reference"}
-        names = {f"{metric.id}/{a}": f"{metric.id}/{b}" for a, b in renamed.items()}
-        on = [name for name in first[metric.id].columns if name not in names]
-        both = first[metric.id].join(reference[metric.id].rename(names), on=on).sort("fact_no")
-        one.sum(metric, both)
+        table, other = tables[metric.id]
+        num, den = f"{metric.id}/num", f"{metric.id}/den"
+        other = other.rename({num: f"{metric.id}/baseline", den: f"{metric.id}/reference"})
+        one.sum(metric, table.join(other, on=table.drop(num, den).columns).sort("fact_no"))
     _collect([one])
-    for metric, by in product(metrics, [(), ("relation",)] if by_relation else [()]):
+    for metric, by in product(plain, [(), ("relation",)] if by_relation else [()]):
         lines = one.lines(metric, by, over, paired=True)
         yield from (line for line in lines if line[1] == "difference")
 
@@ -668,12 +664,7 @@ def contrast(
 
     Facts that one of them does not measure do not count.
     """
-    plain = [metric for metric in metrics if isinstance(metric, Metric)]
-    tables, one = (
-        [_tables(results, plain) for results in (first, reference)],
-        Pass(first, Clusters(first), seed),
-    )
-    return _frame(_differences(one, plain, *tables, over, by_relation=True))
+    return _frame(_differences(first, reference, metrics, over, seed, by_relation=True))
 
 
 def draws(results: "Results", metric: Metric, over: Over = "relations", seed: int = 0) -> Array:

@@ -109,11 +109,11 @@ def choice_of_prompts(draws: int = 50_000) -> Special:
         variances = np.sum([part[1] for part in parts], axis=0)
         variances[1:] += variances[0] - variances[1:].mean()
         deviations = np.sqrt(np.maximum(variances, 0.0)) / n
-        size = n, sum(part[2] for part in parts)
+        clusters = sum(part[2] for part in parts)
         for id, value in (("range", np.ptp(accuracies)), ("closed_form", deviations[0])):
-            yield _line(f"fluctuation.{draw}.{id}", relation, value, *size)
-        ends = stats.interval(deviations, size[1], len(parts))
-        yield _line(f"fluctuation.{draw}.stdev", relation, accuracies.std(), *size, ends)
+            yield _line(f"fluctuation.{draw}.{id}", relation, value, n, clusters)
+        ends = stats.interval(deviations, clusters, len(parts))
+        yield _line(f"fluctuation.{draw}.stdev", relation, accuracies.std(), n, clusters, ends)
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
         # of each relation the distribution of the number of correct facts, its variance with draws,
@@ -148,12 +148,12 @@ def choice_of_prompts(draws: int = 50_000) -> Special:
         for draw in DRAWN:
             yield from fluctuation(draw, parts[draw], seed, "")
         if ranks:
-            draws, by_chance, *size = (
+            means, by_chance, n, clusters = (
                 np.sum(column, axis=0) for column in zip(*ranks, strict=True)
             )
-            ends = stats.interval(draws / size[0], size[1], len(ranks), centered=True)
-            yield _line("manual.rank", "", draws[0] / size[0], *size, ends)
-            yield _line("manual.rank_by_chance", "", by_chance / size[0], *size)
+            ends = stats.interval(means / n, clusters, len(ranks), centered=True)
+            yield _line("manual.rank", "", means[0] / n, n, clusters, ends)
+            yield _line("manual.rank_by_chance", "", by_chance / n, n, clusters)
 
     return Special((*fluctuations, rank, chance), compute)
 
@@ -256,13 +256,11 @@ def template_overconfidence(
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
         key, known = ("relation", "template_no"), col(probability).is_not_null()
-        rows = results.table().filter(known if where is None else known & where).group_by(key)
-        gap, clusters = (
-            col(probability).cast(pl.Float64) - col("correct"),
-            col("cluster").n_unique(),
-        )
-        table = rows.agg(gap=gap.mean(), n=pl.len(), clusters=clusters).sort(key)
-        table = table.filter(col("n") >= min_prompts).collect()
+        rows = results.table().filter(known if where is None else known & where)
+        gap = (col(probability).cast(pl.Float64) - col("correct")).mean()
+        clusters = col("cluster").n_unique()
+        templates = rows.group_by(key).agg(gap=gap, n=pl.len(), clusters=clusters).sort(key)
+        table = templates.filter(col("n") >= min_prompts).collect()
         if table.is_empty():
             return
         value, n = table["gap"].to_numpy(), table.height
