@@ -119,12 +119,6 @@ def test_magnitudes_are_differences_of_probabilities() -> None:
     assert of("efficacy_magnitude", "P136") == pytest.approx(-0.5)
 
 
-def test_efficacy_without_cases_whose_prompt_names_the_true_object() -> None:
-    named = case("t", "Lima", "Oslo", prompt="The region of LIMA is run from")
-    of = numbers([named, CASES[3]], ("The region of LIMA is run from", "Lima"))
-    assert (of("efficacy"), of("efficacy_unnamed")) == (0.5, 0.0)
-
-
 def test_ties_are_wrong_and_counted() -> None:
     of = numbers(CASES)
     assert of("efficacy") == 0.0 and of("efficacy_magnitude") == 0.0

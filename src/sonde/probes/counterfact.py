@@ -73,12 +73,6 @@ class Counterfact(Probe):
         harmonic_mean("score", *SCORES),
         *(mean(f"{s.id}_magnitude", "difference", where=s.where, unit="points") for s in SCORES),
         *(replace(s, id=f"{s.id}_over_chance", baseline=None, chance=0.5) for s in SCORES),
-        accuracy(
-            "efficacy_unnamed",
-            where=(col("role") == "efficacy") & ~col("named"),
-            baseline=None,
-            label="efficacy, true object not in the prompt",
-        ),
     )
 
     edited: bool = setting(
@@ -160,16 +154,14 @@ class Counterfact(Probe):
         logprobs = result.sums() / (result.counts() if self.normalize == "tokens" else 1)
         gaps = pl.Series(np.abs(np.diff(np.exp(logprobs).reshape(-1, 2))[:, 0]))
         rows = judge_options(answers, expected, self.normalize)
-        text = pl.format("{}___{}", "prefix", "suffix").str.to_lowercase()
         further = expected.drop("fact_no", "gold_names", "question_names")
-        rows = rows.hstack(frame.select(text=text, gap=gaps))
+        rows = rows.hstack([gaps.alias("gap")])
         rows = rows.join(further, on=FACT, how="left", maintain_order="left")
         return rows.with_columns(
             fact="case",
             neighbor=when(col("case") == col("fact")).then(pl.lit("")).otherwise("fact"),
             difference=when("correct").then("gap").otherwise(-col("gap")),
-            named=col("text").str.contains(col("true").str.to_lowercase(), literal=True),
-        ).drop("case", "gap", "text", "true")
+        ).drop("gap", "true", "case")
 
     @property
     def layout(self) -> Layout:

@@ -7,7 +7,7 @@ score every option in a separate text.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import cycle, islice
 from typing import Any, Literal
 
@@ -19,24 +19,16 @@ from sonde.answers import Answers, OptionScores, SpanLogprobs
 from sonde.core.components import setting
 from sonde.core.facts import Dataset, Relation
 from sonde.core.fingerprints import draw_keys
-from sonde.evaluation import metrics as m
 from sonde.evaluation.judge import judge_options
 from sonde.evaluation.layout import Layout
 from sonde.probes.ic_lke import (
-    LEVELS,
-    LEVELS_HELP,
     LISTED,
-    OPTIONS_HELP,
-    SEPARATOR_HELP,
-    ListProbe,
+    SCORED,
+    ChoiceProbe,
     Offer,
     check_offers,
-    choice_layout,
-    choice_metrics,
     offer_facts,
-    with_offers,
 )
-from sonde.prompting.options import MANY
 from sonde.prompting.sequences import Line, ListLayout, with_space
 from sonde.prompts import KEY, PromptBatch, Score, TokenLogprobs
 
@@ -44,41 +36,31 @@ Fact = dict[str, Any]  # a row of the dataset's frame, with `options`
 
 
 @dataclass(frozen=True, kw_only=True)
-class EicLke(ListProbe):
+class EicLke(ChoiceProbe):
     """Which option is the most likely, if several facts are tested in one list of facts."""
 
     examples: int = setting(100, "how many facts of the relation a list shows", min=1)
     start: int = setting(50, "after how many of them the first fact is tested", min=1)
     stride: int = setting(5, "after how many more the next one is", min=1)
-    max_options: int = setting(MANY, OPTIONS_HELP, min=2)
     sequence_layout: Literal["facts", "options"] = setting(
         "facts", "what a list tests: an option of each of several facts, or options of one fact"
     )
-    pair_separator: str = setting("colon", SEPARATOR_HELP)
-    example_separator: str = setting("newline", SEPARATOR_HELP)
-    levels: tuple[float, ...] = setting(LEVELS, LEVELS_HELP, analysis_only=True)
 
     name = "eic-lke"
     requires = (frozenset({"trace"}),)
-    axes = ("answer",)
+    axes = ("option",)  # gone once the options of a fact are together
     length_setting = "examples"
     lost = "not all options were answered"
 
     @property
-    def metrics(self) -> Sequence[m.Metric]:
-        return choice_metrics(self.levels)
-
-    @property
     def layout(self) -> Layout:
-        return choice_layout(
-            self.levels, f"{self.examples} examples, testing {self.sequence_layout}"
-        )
+        title = f"{self.examples} examples, testing {self.sequence_layout}"
+        return replace(super().layout, title=title)
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        offers = [self._offer(data, relation)[0] for relation in data.asked_relations()]
-        return with_offers(data, offers).drop("options", "gold_spellings")
+        return super().facts(data).drop(SCORED)
 
-    def _offer(self, data: Dataset, relation: Relation) -> Offer:
+    def offer(self, data: Dataset, relation: Relation) -> Offer:
         return offer_facts(data, relation.id, self.examples, self.max_options)
 
     def spots(self, count: int) -> tuple[int, ...]:
@@ -94,7 +76,7 @@ class EicLke(ListProbe):
         """Relation by relation, the lists that test the same facts after each other."""
         reasons = set[str | None]()
         for relation in data.asked_relations():
-            facts, (draw,), lines = self._offer(data, relation)
+            facts, (draw,), lines = self.offer(data, relation)
             reasons.update(facts["excluded"].to_list())
             layout = self.layout_in(relation.language)
             left = facts.filter(col("excluded").is_null()).iter_rows(named=True)
@@ -159,22 +141,22 @@ class EicLke(ListProbe):
         names = [text[start:stop].lstrip(" ") for text, places in spans for start, stop in places]
         rows = frame.select("relation", "template", "subject", fact="facts").explode("fact")
         logprobs = result.logprobs.values.sums()
-        return rows.with_columns(answer=pl.Series(names), logprob=logprobs)
+        return rows.with_columns(option=pl.Series(names), logprob=logprobs)
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """The choices of the facts all of whose options were answered."""
         rows = rows.join(facts.select("fact_no", "fact", "n_options"), on="fact_no")
-        rows = rows.filter(pl.len().over("fact_no") == col("n_options")).sort("fact_no", "answer")
+        rows = rows.filter(pl.len().over("fact_no") == col("n_options")).sort("fact_no", "option")
         key = ("fact_no", "relation", "template_no", "alias_no")
-        chosen = rows.group_by(*key, "fact", maintain_order=True).agg("answer", n=pl.len())
+        chosen = rows.group_by(*key, "fact", maintain_order=True).agg("option", n=pl.len())
         prompts = chosen.select(
             col("relation").cast(pl.String), "fact", template=lit(LISTED), subject=lit("")
         )
-        options = list(map(tuple, chosen["answer"].to_list()))
+        options = list(map(tuple, chosen["option"].to_list()))
         batch = PromptBatch(
             frame=prompts.with_row_index("options_id"), request=Score(), options=options
         )
         tokens = np.ones(len(rows), np.int64)
         result = OptionScores.of(chosen["n"].to_numpy(), tokens, rows["logprob"].to_numpy())
         judged = judge_options(Answers(batch=batch, result=result), facts).drop(KEY)
-        return chosen.select(key).hstack(judged.cast({"answer": rows["answer"].dtype}))
+        return chosen.select(key).hstack(judged.cast({"answer": rows["option"].dtype}))

@@ -25,7 +25,7 @@ from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
-from sonde.evaluation.estimate import Group, Metric, spread
+from sonde.evaluation.estimate import Group, Metric
 from sonde.evaluation.judge import SENT
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.metrics import ABSTENTION, cell_means
@@ -53,19 +53,14 @@ PART = 64  # facts whose statements are scored, then generated after
 PROMPT = dict.fromkeys((*KEY, "task", "cue", "object", *TEXTS), pl.String) | {
     "example_spans": pl.List(pl.Int64)
 }
-STATISTICS: Sequence[tuple[str, Any, Any]] = (
-    ("best", lambda x, _: np.max(x, axis=-1), "higher"),
-    ("worst", lambda x, _: np.min(x, axis=-1), "higher"),
-    ("stdev", spread, "lower"),
-)
 SENTENCE, QUESTION, STATEMENT = (col("task") == task for task in ("wp", "qa", "fc"))
 NONE, RIGHT, WRONG = (col("cue") == cue for cue in ("none", "right", "wrong"))
-SAID = {"said_true": TRUE, "said_false": FALSE, "said_neither": NEITHER}
+SAID = {"said_true": TRUE, "said_neither": NEITHER}
 # a row for each fact and template: means over the objects of its prompts
 CELLS = cell_means("task", "cue", "template_no")
 TEMPLATE_METRICS = ("accuracy.wp", "accuracy.qa", "accuracy.fc_pos", "accuracy.fc_neg")
 EXHIBITS = (
-    ("accuracy", "Tasks", ("accuracy", "best", "worst", "stdev")),
+    ("accuracy", "Tasks", ("accuracy",)),
     ("cue", "Cues before the base question", ("cue", "copied")),
 )
 LEMMAS = col("correct_lemmas")
@@ -77,25 +72,21 @@ def is_name(text: str, names: Sequence[str], language: str = "") -> bool:
     return bool(clean_answer(text)) and clean_answer(text) in map(clean_answer, names)
 
 
-def task_metrics(
-    id: str, label: str, where: pl.Expr, column: str = "correct", baseline: str = ""
-) -> Iterator[Metric]:
-    """Accuracy over the templates of a task, with the best and the worst, and their spread."""
-    common: dict[str, Any] = {"num": col(column).mean(), "where": where, "view": CELLS}
-    control = col(baseline).first() if baseline else None
-    yield Metric(f"accuracy.{id}", baseline=control, label=label, **common)
-    for name, stat, better in STATISTICS:
-        yield Metric(
-            f"{name}.{id}", by="template_no", stat=stat, within=True, centered=True,
-            label=f"{label}, {name}", better=better, **common,
-        )  # fmt: skip
+def task_accuracy(
+    id: str, label: str, where: pl.Expr, column: str = "correct", baseline: pl.Expr | None = None
+) -> Metric:
+    """Accuracy over the templates of a task."""
+    num = col(column).mean()
+    return Metric(
+        f"accuracy.{id}", num=num, where=where, view=CELLS, baseline=baseline, label=label
+    )
 
 
 def verdict_metrics(mode: str, suffix: str, label: str) -> Iterator[Metric]:
     """True and false statements count the same, so that always stating the same scores 50%."""
     where = STATEMENT & (col("answer_mode") == mode)
     for kind, cue, truth in (("pos", RIGHT, "true"), ("neg", WRONG, "false")):
-        yield from task_metrics(f"fc_{kind}{suffix}", f"{truth} statements, {label}", where & cue)
+        yield task_accuracy(f"fc_{kind}{suffix}", f"{truth} statements, {label}", where & cue)
     for column in ("correct", *SAID):
         id, chance = ("accuracy", 0.5) if column == "correct" else (column, None)
         num = (col(column).filter(RIGHT).mean() + col(column).filter(WRONG).mean()) / 2
@@ -239,11 +230,15 @@ class Framing(CuedProbe, LemmaProbe):
 
     groups = ("relation", Group(("relation", "template_no"), TEMPLATE_METRICS, fine=True))
     metrics = (
-        *task_metrics("wp", "sentences", SENTENCE, baseline="baseline_lemmas"),
-        *task_metrics(
-            "qa_lemma", "questions, lemmas", QUESTION & NONE, "correct_lemmas", "baseline_lemmas"
+        task_accuracy("wp", "sentences", SENTENCE, baseline=col("baseline_lemmas").first()),
+        task_accuracy(
+            "qa_lemma",
+            "questions, lemmas",
+            QUESTION & NONE,
+            "correct_lemmas",
+            col("baseline_lemmas").first(),
         ),
-        *task_metrics("qa", "questions", QUESTION & NONE, baseline="baseline"),
+        task_accuracy("qa", "questions", QUESTION & NONE, baseline=col("baseline").first()),
         *verdict_metrics("score", "", "by option"),
         *verdict_metrics("generate", "_generated", "by first word"),
         Metric(

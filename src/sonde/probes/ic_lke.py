@@ -36,24 +36,14 @@ from sonde.prompts import Generate, PromptBatch, Score
 
 BATCH = 4096  # facts of a batch
 LISTED = "in-context"  # the template of prompts that are a list of facts
-OFFERED = (
-    "options",
-    "gold_spellings",
-    "n_options",
-    "n_examples",
-    "dropped_wrong",
-    "baseline",
-    "excluded",
-)
+SCORED = ("options", "gold_spellings")
+OFFERED = (*SCORED, "n_options", "n_examples", "dropped_wrong", "baseline", "excluded")
 ONE_OPTION, NO_EXAMPLE = "one option", "no example"
 MASS = m.mean("mass", col("gold_logprob").exp(), help="mean probability of the correct option")
 BETWEEN_SEEDS = m.sd_between(m.accuracy(), by="seed", id="accuracy.seeds.stdev", counts="groups")
-LEVELS = (0.25, 0.5, 0.75, 0.9)
 
-OPTIONS_HELP = "the most options of a fact: its own object and wrong ones of the relation"
 SEPARATOR_HELP = "space, colon, comma or newline, as the language writes them, or another text"
 SEEDS_HELP = "how often to draw the examples"
-LEVELS_HELP = "Accuracy@K is reported for these K, the least probability of the chosen option"
 
 Offer = tuple[pl.DataFrame, list[Draw], list[Line]]
 Context = Literal["examples", "template", "template-examples", "generate"]
@@ -86,13 +76,64 @@ class ListProbe(Probe):
 
 
 @dataclass(frozen=True, kw_only=True)
-class IcLke(ListProbe, LemmaProbe):
+class ChoiceProbe(ListProbe):
+    """Base of probes that choose between options after a list of facts."""
+
+    pair_separator: str = setting("colon", SEPARATOR_HELP)
+    example_separator: str = setting("newline", SEPARATOR_HELP)
+    max_options: int = setting(
+        MANY, "the most options of a fact: its own object and wrong ones of the relation", min=2
+    )
+    levels: tuple[float, ...] = setting(
+        (0.25, 0.5, 0.75, 0.9),
+        "Accuracy@K is reported for these K, the least probability of the chosen option",
+        analysis_only=True,
+    )
+
+    def offer(self, data: Dataset, relation: Relation) -> Offer:
+        """As `offer_facts`."""
+        raise NotImplementedError
+
+    def facts(self, data: Dataset) -> pl.DataFrame:
+        """With the columns of their options."""
+        offers = [self.offer(data, relation)[0] for relation in data.asked_relations()]
+        return fact_table(data).with_columns(pl.concat(offer.select(OFFERED) for offer in offers))
+
+    @property
+    def metrics(self) -> Sequence[m.Metric]:
+        accuracy = m.accuracy()
+        return (
+            accuracy,
+            MASS,
+            m.mean("confidence", col("confidence")),
+            *m.at(self.levels),
+            m.OVERCONFIDENCE,
+            m.ECE,
+            m.sd_between(accuracy, by="relation", id="accuracy.relations.stdev", counts="groups"),
+            *m.RANKING,
+        )
+
+    @property
+    def layout(self) -> Layout:
+        """The level shown first is the lowest from 0.5 on."""
+        level = min((k for k in self.levels if k >= 0.5), default=max(self.levels, default=0))
+        return Layout(
+            headlines=("accuracy", "mass", f"accuracy_at.{level:g}", f"retained_at.{level:g}"),
+            columns=("confidence",),
+            notes=(
+                "The probability of an option is the product of its tokens' probabilities, "
+                "whatever its length, divided by the sum over the options. Ties count as wrong.",
+                "The control chooses the option that is the object of most facts.",
+            ),
+            extra=accuracy_curve,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class IcLke(ChoiceProbe, LemmaProbe):
     """Which of many options follows a subject, after other facts of the same relation."""
 
     shots: int = setting(50, "how many facts of the relation precede the subject", min=1)
-    pair_separator: str = setting("colon", SEPARATOR_HELP)
-    example_separator: str = setting("newline", SEPARATOR_HELP)
-    max_options: int = setting(MANY, OPTIONS_HELP, min=2)
     names: Literal["usual", "all"] = setting(
         "usual", "score options by their usual names, or by all, to add up their probabilities"
     )
@@ -106,7 +147,6 @@ class IcLke(ListProbe, LemmaProbe):
         3, "the most templates of each source and relation, for contexts with templates", min=1
     )
     max_tokens: int = setting(50, "how many tokens are generated", min=1)
-    levels: tuple[float, ...] = setting(LEVELS, LEVELS_HELP, analysis_only=True)
 
     name = "ic-lke"
     requires = (frozenset({"score"}), frozenset({"generate"}))
@@ -125,7 +165,7 @@ class IcLke(ListProbe, LemmaProbe):
 
     @property
     def metrics(self) -> Sequence[m.Metric]:
-        return (*choice_metrics(self.levels), BETWEEN_SEEDS, *m.ABSTENTION)
+        return (*super().metrics, BETWEEN_SEEDS, *m.ABSTENTION)
 
     @property
     def groups(self) -> Sequence[str | tuple[str, ...] | m.Group]:
@@ -133,7 +173,8 @@ class IcLke(ListProbe, LemmaProbe):
 
     @property
     def layout(self) -> Layout:
-        return choice_layout(self.levels, f"{self.shots} examples, context {self.context}")
+        title = f"{self.shots} examples, context {self.context}"
+        return replace(super().layout, title=title)
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         needed = {"generate" if context == "generate" else "score" for context in self.contexts}
@@ -146,16 +187,15 @@ class IcLke(ListProbe, LemmaProbe):
         return (*super().templates(relation), *further)
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        offers = [self._offer(data, relation)[0] for relation in data.asked_relations()]
-        facts = with_offers(data, offers)
+        facts = super().facts(data)
         if self.names == "usual":
-            return facts.drop("options", "gold_spellings")
+            return facts.drop(SCORED)
         # a name that another fact has for the same object is correct, too
         names = zip(facts["gold_spellings"], facts["gold_names"], strict=True)
         gold = [[first.to_list(), *objects.to_list()[1:]] for first, objects in names]
         return facts.with_columns(gold_names=pl.Series(gold))
 
-    def _offer(self, data: Dataset, relation: Relation) -> Offer:
+    def offer(self, data: Dataset, relation: Relation) -> Offer:
         n, aliases = max(self.sizes), self.names == "all"
         return offer_facts(data, relation.id, n, self.max_options, self.seeds, aliases)
 
@@ -167,7 +207,7 @@ class IcLke(ListProbe, LemmaProbe):
             self.check_languages(data)
         reasons = set[str | None]()
         for relation in data.asked_relations():
-            facts, draws, lines = self._offer(data, relation)
+            facts, draws, lines = self.offer(data, relation)
             reasons.update(facts["excluded"].to_list())
             templates: list[Template | None] = [None, *chosen.get(relation.id, [])]
             wordings = {"examples": templates[:1], "generate": templates}
@@ -244,11 +284,6 @@ def offer_facts(
     return facts.with_columns(offer.with_columns(excluded=reason)), draws, lines
 
 
-def with_offers(data: Dataset, offers: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """The table of facts with the columns of their options."""
-    return fact_table(data).with_columns(pl.concat(offer.select(OFFERED) for offer in offers))
-
-
 def check_offers(data: Dataset, reasons: Collection[str | None]) -> None:
     """Raise DataError if every fact is excluded, for these reasons."""
     if None in reasons:
@@ -262,37 +297,6 @@ def check_offers(data: Dataset, reasons: Collection[str | None]) -> None:
     raise DataError(
         f"dataset {data.name!r} has no fact to show as an example; a relation needs two facts at "
         "least: add some, or name other relations"
-    )
-
-
-def choice_metrics(levels: Sequence[float]) -> Sequence[m.Metric]:
-    """The numbers of choices between options."""
-    accuracy = m.accuracy()
-    return (
-        accuracy,
-        MASS,
-        m.mean("confidence", col("confidence")),
-        *m.at(levels),
-        m.OVERCONFIDENCE,
-        m.ECE,
-        m.sd_between(accuracy, by="relation", id="accuracy.relations.stdev", counts="groups"),
-        *m.RANKING,
-    )
-
-
-def choice_layout(levels: Sequence[float], title: str) -> Layout:
-    """How choices between options are reported; the level shown first is the lowest from 0.5 on."""
-    level = min((level for level in levels if level >= 0.5), default=max(levels, default=0))
-    return Layout(
-        title=title,
-        headlines=("accuracy", "mass", f"accuracy_at.{level:g}", f"retained_at.{level:g}"),
-        columns=("confidence",),
-        notes=(
-            "The probability of an option is the product of its tokens' probabilities, whatever "
-            "its length, divided by the sum over the options. Ties count as wrong.",
-            "The control chooses the option that is the object of most facts.",
-        ),
-        extra=accuracy_curve,
     )
 
 
