@@ -8,17 +8,15 @@ from functools import partial
 from itertools import combinations
 from math import log
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 from zlib import crc32
 
 import numpy as np
 import polars as pl
 import pytest
-
 from scipy.stats import kendalltau, rankdata
 
 import sonde
-from sonde.compare.conditions import open_runs
 from sonde.compare.views import PAPERS, paper, read_paper
 from sonde.core.abilities import Identity
 from sonde.core.errors import SondeError, UsageError
@@ -26,7 +24,8 @@ from sonde.core.prompts import Prompt, Trace
 from sonde.evaluation.layout import Exhibit
 from sonde.models.scripted import Scripted
 from sonde.reports.model import Report
-from tests.worlds import dataset_of, entity, fact, question, relation, template
+from tests import worlds
+from tests.worlds import dataset_of, entity, question, template
 
 Rows = pl.DataFrame
 COUNTRIES = ("France", "Spain", "Italy", "Poland")
@@ -39,7 +38,7 @@ class Learner(Scripted):
     name: str
     level: int
 
-    KEYS = ("relation", "fact", "template", "subject")
+    KEYS: ClassVar[Any] = ("relation", "fact", "template", "subject")
 
     @property
     def identity(self) -> Identity:
@@ -72,9 +71,10 @@ RELATIONS = {
 
 def world(name: str) -> Any:
     """Relations of all kinds with every sort of template, some of the facts for training."""
-    ids = dict(zip(RELATIONS[name], ("1-1", "N-1", "N-M", "N-M"), strict=False))
+    kinds: tuple[Any, ...] = ("1-1", "N-1", "N-M", "N-M")
+    ids = dict(zip(RELATIONS[name], kinds, strict=False))
     relations = [
-        relation(
+        worlds.relation(
             id,
             template(f"{id}-1", f"[X] {id} lies in [Y].", origin="lama"),
             template(f"{id}-2", f"[X] {id} is in [Y].", source="paraphrase", group=f"{id}-1"),
@@ -88,7 +88,7 @@ def world(name: str) -> Any:
         for id, kind in ids.items()
     ]
     facts = [
-        fact(
+        worlds.fact(
             id, entity(f"Town {n}", f"City {n}"), COUNTRIES[(n * n) % 4], id=f"{id}:{n}",
             split="train" if n % 3 == 0 else "test",
         )
@@ -124,7 +124,7 @@ LEVELS = {"small": 40, "large": 80, "other": 60, "tuned": 50}
 @pytest.fixture(scope="module")
 def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., sonde.Run]:
     """A run, made once."""
-    folder, made = tmp_path_factory.mktemp("runs"), {}
+    folder, made = tmp_path_factory.mktemp("runs"), dict[Any, sonde.Run]()
 
     def run(name: str, model: str, probe: str, **settings: Any) -> sonde.Run:
         key = RELATIONS[name], model, probe, *settings.items()
@@ -142,6 +142,7 @@ def make(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., sonde.Run]:
     return run
 
 
+CONTEXTS = (("zero-shot", "all"), ("template", "all"), ("template", "manual"))
 ICL: Mapping[str, Any] = {"samples": 3, "fluctuation_draws": 200, "min_prompts": 1}
 MASKED: Mapping[str, Any] = {"fluctuation_draws": 200, "min_prompts": 1, "answer": "fill"}
 SHOTS: Mapping[str, Any] = {"shots": 3}
@@ -153,10 +154,9 @@ def runs_of(name: str, make_run: Callable[..., sonde.Run]) -> dict[str, sonde.Ru
     if name.startswith("belief"):
         for model in ("small", "large"):
             runs[f"{model} masked"] = make(model, "belief", **MASKED)
-            for context in ("zero-shot", "template"):
-                for source in ("all", "manual"):
-                    settings = {"context": context, "template_source": source, **ICL}
-                    runs[f"{model} {context} {source}"] = make(model, "belief-icl", **settings)
+            for context, source in CONTEXTS:
+                settings = {"context": context, "template_source": source, **ICL}
+                runs[f"{model} {context} {source}"] = make(model, "belief-icl", **settings)
         runs["mp"] = make("small", "belief-icl", context="template", questions=True, **ICL)
         runs["qa"] = make("small", "belief-icl", context="template", style="qa", **ICL)
     if name == "ic-lke":
@@ -287,7 +287,10 @@ def monitor(rows: Rows) -> float:
     for relation in rows["relation"].unique():
         tops, anchors = [], []
         for _, part in rows.filter("counted", relation=relation).group_by("fact_no"):
-            pfd, ird = (part.filter(cue=c)["distance"].mean() for c in ("none", "wrong"))
+            pfd, ird = (
+                part.filter(cue=c)["distance"].drop_nulls().to_numpy().mean()
+                for c in ("none", "wrong")
+            )
             tops.append(np.sqrt((pfd**2 + ird**2 + pfd * ird) / 3))
             anchors.append(part.filter(cue="right")["probability"][0])
         values.append(sum(tops) / sum(anchors))
@@ -433,7 +436,7 @@ BELIEFS: dict[str, tuple[tuple[str, ...], str, Expected]] = {
     "Figure 6": ((), MANUAL, lambda r: bins(r[MANUAL])),
     "Table 18": (("small", "template"), "Maximum", lambda r: best_template(r[TEMPLATE])),
 }  # fmt: skip
-CELLS: dict[str, dict[str, tuple[tuple[str, ...], str, Expected]]] = {
+CELLS: dict[str, dict[str, tuple[tuple[Any, ...], str, Expected]]] = {
     "belief": BELIEFS,
     "belief-icl": {
         "Table 1": BELIEFS["Table 15"],
@@ -588,3 +591,60 @@ def test_no_view_is_untested() -> None:
     for name in PAPERS:
         views = {view.name for view in read_paper(name)[1] if not view.impossible}
         assert views == set(CELLS[name])
+
+
+MINE = """
+title = "Towns"
+[[view]]
+name = "Table 1"
+title = "What runs know"
+columns = {"P@1" = "p_at_1"}
+rows = {"Model" = "model"}
+"""
+
+
+def test_a_paper_of_your_own(make: Callable[..., sonde.Run], tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(MINE)
+    run = make("optiprompt", "small", "lama", answer="fill")
+    shown = paper(str(file), {"one": run})
+    assert shown.title == "Towns: 1 tables and figures of 1 runs"
+    expect = over_relations(run.rows().with_columns(pl.col(pl.Enum).cast(pl.String)))
+    assert cell(shown["table-1"], ("small",), "P@1") == pytest.approx(expect)
+
+
+def test_relations_of_the_user_replace_those_of_the_paper(make: Callable[..., sonde.Run]) -> None:
+    run = make("monitor", "small", "monitor", negatives=2, first_frames=1, anchor="any")
+    frame = paper("monitor", {"a": run}, relations=("P1412",))["table-5"].frame
+    assert frame["relation"].to_list() == ["P1412 label P1412"]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("view = 3", "cannot be read: .*int"),
+        ("title = 'x'", "has no views; begin each with a line"),
+        ("[[view", "cannot be read"),
+        ('[[view]]\nname = "A"', "title"),
+        ('[[view]]\nname = "A"\ntitle = "B"\ncolums = 3', "did you mean 'columns'"),
+        ('[[view]]\nname = "A"\ntitle = "B"\ncolumns = 3', "columns must be"),
+        ('[[view]]\nname = "A"\ntitle = "B"\nfigure = "pie"', "must be one of table, heat"),
+        ('[[view]]\nname = "A"\ntitle = "B"\nbuild = "x"', "unknown build"),
+        ('[[view]]\nname = "A"\ntitle = "B"\n[view.runs]\nrun = "("', "pattern"),
+    ],
+)
+def test_a_paper_that_cannot_be_read(text: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(text)
+    with pytest.raises(SondeError, match=message):
+        read_paper(str(file))
+
+
+def test_bad_requests(make: Callable[..., sonde.Run]) -> None:
+    runs = {"one": make("optiprompt", "small", "lama", answer="fill")}
+    with pytest.raises(UsageError, match="did you mean 'ic-lke'"):
+        paper("iclke", runs)
+    with pytest.raises(UsageError, match="no run fits a table of 'monitor'; make one: sonde run"):
+        paper("monitor", runs)
+    with pytest.raises(UsageError, match="has no relation 'P1'"):
+        paper("belief", runs, relations=("P1",))

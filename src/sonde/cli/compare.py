@@ -38,8 +38,8 @@ class CompareOptions:
         "Runs of lama: how much may be learned from the training facts.", False, "--learning"
     )
     easy: str = option(
-        "With --learning or --paper optiprompt: runs whose correct answers make a fact easy, separated by commas "
-        "(default: naive Bayes and fine-tuned random models).",
+        "With --learning or --paper optiprompt: runs whose correct answers make a fact easy, "
+        "separated by commas (default: naive Bayes and fine-tuned random models).",
         "",
     )
     fail_if_worse: bool = option(

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import reduce
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 import polars as pl
@@ -89,10 +89,13 @@ def read_paper(name: str) -> tuple[str, list[View]]:
         for view in views:
             if view.build not in BUILD:
                 raise UsageError(f"{view.name}: unknown build; {nearest(view.build, BUILD)}")
+            for pattern in (*view.runs.values(), *view.where.values()):
+                re.compile(pattern)
     except KeyError:
         raise DataError(f"{path} has no views; begin each with a line [[view]]") from None
-    except (AttributeError, TypeError, ValueError, UsageError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from None
+    except (re.error, AttributeError, TypeError, ValueError, UsageError) as error:
+        message = f"{path} cannot be read: {error}; its keys are in docs/compare.md"
+        raise DataError(message) from None
     return paper.get("title", name), views
 
 
@@ -154,10 +157,12 @@ class Tables:
 
     def estimates(self, c: Condition, view: View, by: Sequence[str] = ()) -> pl.DataFrame:
         """Numbers of a run: columns by, spec, value, low, high, n, unit."""
-        probe, metrics = c.results.probe, [*c.results.probe.metrics, CORRECT]
-        over, named = view.over or probe.layout.over, {*view.columns.values()}
+        probe = c.results.probe
+        metrics: Any = [*probe.metrics, CORRECT]
+        over: Any = view.over or probe.layout.over
+        named = {*view.columns.values()}
         if self.learned:
-            metrics, frame = [*self.learned.metrics], self.learned.estimates
+            metrics, frame = self.learned.metrics, cast(pl.DataFrame, self.learned.estimates)
             frame = frame.filter((col("run") == c.name) | col("run").is_null())
         else:
             key = c, over, *by, *(named if by else ())
@@ -175,7 +180,7 @@ class Tables:
         units = {m.id: m.unit for one in metrics for m in getattr(one, "metrics", (one,))}
         group = [col(name).list.get(0, null_on_oob=True) for name in ("group_by", "group")]
         gap = col("of") == "difference"
-        parts = "metric", pl.when(col("of") != "value").then("of"), *group[: 0 if by else 2]
+        parts: Any = "metric", pl.when(col("of") != "value").then("of"), *group[: 0 if by else 2]
         wanted = col("group_by") == [*by] if by else col("group_by").list.len() < 2
         return frame.filter(wanted, col("value").is_not_null(), over=over).select(
             *NUMBERS,
@@ -235,7 +240,7 @@ def shown(view: View, frame: pl.DataFrame, note: str = "") -> Exhibit:
     units = {y: unit, "low": unit, "high": unit}
     names = {x: "row", color: "head", y: "value"}
     figure = frame.select(**names, low="low", high="high")
-    if view.figure in AXES:
+    if view.figure in ("heat", "intervals"):
         return Exhibit("", "", figure, units, view.figure, note)
     figure = figure.with_columns(label="x") if view.figure == "dots" else figure
     numbers = figure["x"].str.replace_all(",", "").cast(float, strict=False)
@@ -283,13 +288,8 @@ def report(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
         extra, numbers = c.results.probe.layout.extra, estimate_results(c.results, t.seed)
         for part in extra(c.results, numbers) if extra else ():
             if part.id in view.columns.values():
-                frame = part.frame.with_columns(
-                    lit(c.name).alias("color" if part.kind == "lines" else "run")
-                )
-                if "relation" in frame.columns:
-                    relations = c.results.rows["relation"].cast(pl.String).unique().implode()
-                    frame = frame.filter(col("relation").is_in(relations))
-                frames.append(frame)
+                name = "color" if part.kind == "lines" else "run"
+                frames.append(part.frame.with_columns(lit(c.name).alias(name)))
                 made = part
     if frames:
         yield made._replace(title="", frame=pl.concat(frames))
@@ -308,17 +308,18 @@ def histogram(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Ex
 
 def places(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """The objects of one list by place, their mean, and one fact that is marked in every list."""
-    marked, color = "", col("place_group").cast(pl.String)
+    marked = ""
     for c in chosen:
-        rows = c.results.table(["relation", "place", "place_group", "subject", "clean", "changed"])
-        rows = rows.filter(col("relation") == col("relation").first()).sort("place").collect()
-        dots = rows.select("place", color, "subject", pl.coalesce("changed", "clean").alias("y"))
-        dots.columns = ["x", "color", "label", "y"]
-        dots = dots.with_columns(col("color").replace({"before": "other"}))
-        marked = marked or dots["label"][len(dots) * 3 // 4]
-        mean = dots.filter(color="other")["y"].mean()
-        line = dots[[0, -1]].with_columns(color=lit("mean of other"), label=None, y=mean)
+        table = c.results.table(["relation", "place", "place_group", "subject", "clean", "changed"])
+        rows = table.filter(col("relation") == col("relation").first()).sort("place").collect()
+        kind = col("place_group").cast(pl.String).replace({"before": "other"})
+        dots = rows.select(
+            x="place", color=kind, label="subject", y=pl.coalesce("changed", "clean")
+        )
+        marked = marked or rows["subject"][len(rows) * 3 // 4]
         one = dots.filter(label=marked).with_columns(color="label")
+        mean = pl.col("y").filter(color="other").mean()
+        line = dots.with_columns(color=lit("mean of other"), label=None, y=mean)[[0, -1]]
         units = {"x": "count", "y": "percent"}
         yield Exhibit("", c.name, pl.concat([dots, line, one]), units, "lines", "", "place")
 
@@ -344,7 +345,7 @@ def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
             frame = frame.sort("row", "column")
         elif view.build == "sharing":
             inner = col("row") == col("column")
-            means = [families.filter(test)["value"].mean() for test in (inner, ~inner)]
+            means: Any = [families.filter(test)["value"].mean() for test in (inner, ~inner)]
             means.append(many.known_in_one(aligned, names, **by_template)[0])
             texts = [number(mean, unit) for mean in means]
             note = f"Mean within groups: {texts[0]}, between groups: {texts[1]}. "
@@ -372,32 +373,31 @@ def pairs(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibi
     if view.build == "sizes":
         sizes = {c: c.known.size for c in chosen if c.known and c.known.size}
         families: dict[str, list[Condition]] = {}
-        for c in sorted(sizes, key=lambda c: sizes[c] or 0):
+        for c in sorted(sizes, key=lambda c: sizes[c]):
             families.setdefault(c.group, []).append(c)
-        ends = [(some[0], some[-1]) for some in families.values()]
+        ends = ((some[0], some[-1]) for some in families.values())
         couples = [(a, b) for a, b in ends if sizes[a] != sizes[b]]
-    frames = []
+    frames, key = [], ["fact_no", "relation"]
     for couple in couples:
-        first, second = align({c.name: c for c in couple}).conditions.values()
+        pair = [*align({c.name: c for c in couple}).conditions.values()]
         known, also = (
-            c.results.rows.group_by("fact_no", "relation").agg(known=col("correct").mean() > KNOWN)
-            for c in (first, second)
+            c.results.rows.group_by(key).agg(known=col("correct").mean() > KNOWN) for c in pair
         )
-        rows = known.filter("known").join(also, on=("fact_no", "relation")).sort("fact_no")
+        rows = known.filter("known").join(also, on=key).sort(key)
         rows = rows.with_columns(template_no=lit(0, pl.UInt16))
         share = Metric("η", num=col("known_right").mean(), unit="number")
-        results = replace(first.results, rows=rows)
-        parts = [estimate(results, [share], over=("relations",), seed=t.seed)]
-        facts = {"family": first.group}
-        for at, c in (("second", second), ("first", first)):
-            line = t.estimates(c, view).filter(col("spec").is_in(view.columns.values()))
-            parts.insert(0, line)
+        results = replace(pair[0].results, rows=rows)
+        eta = estimate(results, [share], over=("relations",), seed=t.seed)
+        lines = [
+            *(t.estimates(c, view).filter(col("spec").is_in(view.columns.values())) for c in pair),
+            eta.with_columns(unit=lit("number")),
+        ]
+        facts = {"family": pair[0].group}
+        for at, c in zip(("first", "second"), pair, strict=True):
             facts |= {f"{at} {name}": value for name, value in t.facts[c.name].items()}
-        numbers = pl.concat([part.select(NUMBERS) for part in parts])
         values = (lit(value).alias(name) for name, value in facts.items())
-        units = pl.Series("unit", [*(line["unit"][0] for line in parts[:2]), "number"])
-        column = pl.Series("column", [*view.columns])
-        frames.append(numbers.with_columns(units, column, *values))
+        cells = pl.concat([line.select(*NUMBERS, "unit") for line in lines])
+        frames.append(cells.with_columns(*values, column=pl.Series([*view.columns])))
     if frames:
         yield shown(view, pl.concat(frames, how="diagonal"))
 
@@ -447,7 +447,8 @@ def methods(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhi
 def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """Estimates with ranges of ranks that hold together."""
     part = shown(view, t.long(view, chosen))
-    metric = next(m for m in chosen[0].results.probe.metrics if m.id == view.columns[view.sort])
+    every = cast(Sequence[Metric], chosen[0].results.probe.metrics)
+    metric = next(m for m in every if m.id == view.columns[view.sort])
     board = leaderboard(align({c.name: c for c in chosen}), metric, t.seed).ranks
     texts = {name: "–".join(map(str, dict.fromkeys(ends))) for name, ends in board.items()}
     rank = col(next(iter(view.rows))).replace(texts).alias("rank")
