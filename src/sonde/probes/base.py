@@ -99,7 +99,7 @@ class Probe:
 
     @property
     def lost(self) -> str:
-        """Why a fact is excluded of which no row is left after `combine`."""
+        """Why a fact is excluded if `combine` leaves no row of it."""
         return "no correct name can be answered"
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:

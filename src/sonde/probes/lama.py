@@ -106,7 +106,19 @@ class Lama(MaskProbe):
             subjects, objects = usual_names(facts), data.object_names(relation.id)
             named = self._listed_options(facts)
             options: Sequence[Names] = [objects]
-            request = self._request(data, relation, named)
+            request: Score | FillMask = Score(
+                capitalize=self.capitalize, punctuation=self.punctuation
+            )
+            if self.answer == "fill":
+                targets = data.object_names(relation.id, aliases=True)
+                if named is not None:
+                    targets = tuple(dict.fromkeys((*targets, *named.explode())))
+                request = FillMask(
+                    top_k=self.top_k,
+                    targets=targets,
+                    vocabulary=data.vocabulary if self.vocabulary == "dataset" else None,
+                    capitalize=self.capitalize,
+                )
             if named is not None and self.answer == "score":
                 numbers: dict[Names, int] = {}
                 ids = [numbers.setdefault(tuple(names), len(numbers)) for names in named]
@@ -132,21 +144,6 @@ class Lama(MaskProbe):
         """The options that facts name; None if not all do, or the relation's are used."""
         all_named = self.options == "own" and facts["wrong_ids"].list.len().min()
         return listed_options(facts) if all_named else None
-
-    def _request(
-        self, data: Dataset, relation: Relation, named: pl.Series | None
-    ) -> Score | FillMask:
-        if self.answer == "score":
-            return Score(capitalize=self.capitalize, punctuation=self.punctuation)
-        targets = data.object_names(relation.id, aliases=True)
-        if named is not None:
-            targets = tuple(dict.fromkeys((*targets, *named.explode())))
-        return FillMask(
-            top_k=self.top_k,
-            targets=targets,
-            vocabulary=data.vocabulary if self.vocabulary == "dataset" else None,
-            capitalize=self.capitalize,
-        )
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """Also what a fact names as options, the most common ones first, and the rank of the best

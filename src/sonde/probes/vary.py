@@ -90,7 +90,7 @@ class Vary(Probe):
 
     @property
     def added(self) -> tuple[str, ...]:
-        """The columns that tell the passes apart."""
+        """The columns that differ between the passes."""
         return (*self.varied, *([SEED] if self.repeats > 1 else []))
 
     @property
@@ -175,7 +175,7 @@ class Vary(Probe):
         self, answers: Answers, facts: pl.DataFrame
     ) -> pl.DataFrame | Mapping[str, pl.DataFrame]:
         """Each pass as its probe does it."""
-        found: dict[str, list[pl.DataFrame]] = {}
+        parts: dict[str, list[pl.DataFrame]] = {}
         keys = answers.frame.select(self.added).with_row_index("place")
         for levels, rows in keys.group_by(self.added, maintain_order=True):
             probe = self.cells[levels[: len(self.vary)]]
@@ -185,8 +185,8 @@ class Vary(Probe):
             columns = {n: pl.lit(level) for n, level in zip(self.added, levels, strict=True)}
             tables = {"rows": judged} if isinstance(judged, pl.DataFrame) else judged
             for name, table in tables.items():
-                found.setdefault(name, []).append(table.with_columns(**columns))
-        return {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in found.items()}
+                parts.setdefault(name, []).append(table.with_columns(**columns))
+        return {name: pl.concat(frames, how="diagonal_relaxed") for name, frames in parts.items()}
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Each pass as its probe does it."""
