@@ -40,10 +40,11 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
     """Ask a model that answers at once, store, and read the report."""
     import sonde
     from sonde.data.catalog import load
-    from sonde.evaluation.estimate import estimate, estimate_results
+    from sonde.evaluation.estimate import estimate
     from sonde.evaluation.metrics import mean
     from sonde.evaluation.tables import collect_results
     from sonde.reports.build import build
+    from sonde.reports.further import estimate_with_breakdowns
 
     sonde.dataset("atlas", limit=1)  # what is imported late is imported now
     before = memory_now()
@@ -62,7 +63,7 @@ def child(data: str, pairs: int, watched: int, prompts: int) -> Asked:
             del results
         judged = time.perf_counter()
         results = collect_results(probe, dataset, run.answers())
-        build(results, estimate_results(results))
+        build(results, estimate_with_breakdowns(results))
         done = time.perf_counter()
         stored = sum(f.stat().st_size for f in (Path(folder) / "run/shards").glob("*.parquet"))
     return Asked(
