@@ -608,7 +608,7 @@ def test_a_paper_of_your_own(make: Callable[..., sonde.Run], tmp_path: Path) -> 
     file.write_text(MINE)
     run = make("optiprompt", "small", "lama", answer="fill")
     shown = paper(str(file), {"one": run})
-    assert shown.title == "Towns: 1 tables and figures of 1 runs"
+    assert shown.title == "Tables and figures of Towns"
     expect = over_relations(run.rows().with_columns(pl.col(pl.Enum).cast(pl.String)))
     assert cell(shown["table-1"], ("small",), "P@1") == pytest.approx(expect)
 

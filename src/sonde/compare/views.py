@@ -114,7 +114,7 @@ def run_facts(c: Condition) -> dict[str, str]:
         "family": c.group,
         "parameters": number(getattr(c.known, "size", None), "count"),
         "seconds": number(c.run.provenance()["run"]["seconds"], "count"),
-        "template": next(iter(c.results.templates["text"]), ""),
+        "template": c.results.table(["text"]).first().collect().item(),
         "styles": "|".join(c.results.templates["style"].unique()),
         "n_templates": str(c.results.templates["template_no"].max()),
     }
@@ -257,7 +257,7 @@ def estimates(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Ex
         frame = t.long(view, chosen)
         yield shown(view, frame) if len(frame) else Exhibit("", "", frame)
     else:
-        frame = pl.DataFrame([t.facts[c.name] for c in chosen])
+        frame = pl.DataFrame([run_facts(c) for c in chosen])  # of the relations that it shows
         yield Exhibit("", "", frame.select(**view.rows).unique(maintain_order=True))
 
 
@@ -507,12 +507,10 @@ def paper(
         for head, lines in left.items()
         if lines
     ]
+    sections = [Section("views", "Tables and figures", made), Section("left", "Not shown", lists)]
     return Report(
-        title=f"{title}: {len(made)} tables and figures of {len(runs)} runs",
-        kicker="Tables of a paper",
-        sections=[
-            Section("views", "Tables and figures", made),
-            Section("left", "Not shown", lists),
-        ],
+        title=f"Tables and figures of {title}",
+        kicker=f"Comparison of {len(runs)} runs",
+        sections=[section for section in sections if section.items],
         provenance={name: run.provenance() for name, run in runs.items()},
     )
