@@ -155,12 +155,14 @@ def test_a_trend_that_is_none_is_found_in_one_of_twenty_data_sets() -> None:
     assert significant <= 20
 
 
-def test_trends_are_estimates_by_number_corrected_for_all_of_them() -> None:
+def test_trends_are_estimates_by_number() -> None:
     data = table([10.0**n for n in np.linspace(0, 4, 60)])
     frame = trends(results(Bear(), data, by_fact(**known(*range(30, 60)))))
     assert frame["metric"].to_list() == ["trend", "trend_within"]
     assert frame["group_by"].to_list() == [["number"]] * 2
     assert frame["group"].to_list() == [["views"]] * 2
     assert frame["value"].min() > 0.2 and set(frame["n"]) == {60}  # type: ignore[operator]
-    assert frame["p_adjusted"].to_list() == pytest.approx([2 * frame["p"].min()] * 2)
+    # neither p nor the interval is corrected for the number of trends
+    assert frame["p"].max() < 0.05 and frame["low"].min() > 0  # type: ignore[operator]
+    assert frame["p_adjusted"].null_count() == 2
     assert trends(results(Bear(), table([1.0] * 40), by_fact())).is_empty()

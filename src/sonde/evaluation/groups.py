@@ -8,7 +8,7 @@ import polars as pl
 from polars import col
 
 from sonde.evaluation.estimate import Group, Metric
-from sonde.evaluation.stats import Floats, Ints, generator, holm, ranks, sign_flip
+from sonde.evaluation.stats import Floats, Ints, generator, ranks, sign_flip
 from sonde.evaluation.tables import ESTIMATES, LEFT, Results
 
 BINS, BIN_SIZE = 5, 10  # most bins, fewest facts of a bin
@@ -56,7 +56,7 @@ def bins(numbers: pl.Series, scored: pl.Series) -> pl.Series | None:
     place = place.set(~known, None)
     labels: list[str] = []
     for n in range(len(edges) - 1):
-        part = numbers.filter(place == n)
+        part = numbers.filter(place == n).to_numpy()
         ends = (f"{x:,.0f}" if x == round(x) else f"{x:,.4g}" for x in (part.min(), part.max()))
         label = " – ".join(dict.fromkeys(ends))
         labels.append(f"{label} ({n})" if label in labels else label)
@@ -97,8 +97,8 @@ def texts(values: pl.Series, scored: pl.Series) -> pl.Series | None:
     if len(groups) < 2 or groups <= {OTHER, NO_TAG}:
         return None
     name = pl.element() if lists else col("value")
-    label = pl.when(name.is_in(large["value"].implode())).then(name)
-    label = label.when(name.is_not_null()).then(pl.lit(OTHER))
+    common = pl.when(name.is_in(large["value"].implode())).then(name)
+    label = common.when(name.is_not_null()).then(pl.lit(OTHER))
     labels = col("value").list.eval(label).list.unique(maintain_order=True) if lists else label
     return table.select(labels).to_series()
 
@@ -106,7 +106,8 @@ def texts(values: pl.Series, scored: pl.Series) -> pl.Series | None:
 def trends(results: Results, seed: int = 0) -> pl.DataFrame:
     """Whether accuracy rises with each number of the facts, as ESTIMATES: `TRENDS` by "number".
 
-    Facts without the number do not count. p_adjusted is corrected for all trends (Holm).
+    Facts without the number do not count. Neither p nor the interval is corrected for the number of
+    trends, so that they agree.
     """
     accuracy = results.table(["fact_no", "correct"]).group_by("fact_no").agg(col("correct").mean())
     facts = accuracy.drop_nulls().sort("fact_no").collect()
@@ -121,10 +122,9 @@ def trends(results: Results, seed: int = 0) -> pl.DataFrame:
         sizes = part.height, part["cluster"].n_unique()
         key = "value", "facts", None, None, ["number"], [name.removeprefix("numbers.")]
         for metric, strata in zip(TRENDS, (np.zeros_like(relations), relations), strict=True):
-            if found := trend(numbers, correct, strata, clusters, seed):
-                lines.append((metric.id, *key, *found, None, *sizes))
-    frame = pl.DataFrame(lines, schema=ESTIMATES, orient="row")
-    return frame.with_columns(p_adjusted=pl.Series(holm(frame["p"].to_list()), dtype=pl.Float64))
+            if estimate := trend(numbers, correct, strata, clusters, seed):
+                lines.append((metric.id, *key, *estimate, None, *sizes))
+    return pl.DataFrame(lines, schema=ESTIMATES, orient="row")
 
 
 def trend(
@@ -144,6 +144,7 @@ def trend(
         return None
     x, y = x / np.linalg.norm(x), y / np.linalg.norm(y)
     _, index = np.unique(clusters, return_inverse=True)
-    products, squares = (np.bincount(index, sums) for sums in (x * y, (x * x + y * y) / 2))
+    sums: Any = (np.bincount(index, column) for column in (x * y, (x * x + y * y) / 2))
+    products, squares = sums
     low, high, p = sign_flip(products, squares, generator(seed, "trend"))
     return float(products.sum()), max(low, -1.0), min(high, 1.0), p
