@@ -145,7 +145,7 @@ class Result:
         return cls(**{name: concat([part[name] for part in columns]) for name in columns[0]})
 
     def to_arrow(self) -> pa.Table:
-        """A table with a column for each field; matrices become bytes, and say of what type."""
+        """A table with a column for each field; matrices become bytes, their type metadata."""
         columns = self.columns()
         arrays = [to_arrow(column) for column in columns.values()]
         types = [getattr(column, "dtype", np.dtype("V")).str for column in columns.values()]
@@ -328,7 +328,7 @@ def gather(batches: Sequence[PromptBatch], parts: Iterable[Part]) -> list[Answer
     by_batch: list[list[tuple[Ints, Result]]] = [[] for _ in batches]
     for number, rows, result in parts:
         by_batch[number].append((rows, result))
-    return [_gather(batch, own) for batch, own in zip(batches, by_batch, strict=True)]
+    return [_gather(batch, chosen) for batch, chosen in zip(batches, by_batch, strict=True)]
 
 
 def _gather(batch: PromptBatch, parts: Sequence[tuple[Ints, Result]]) -> Answers:

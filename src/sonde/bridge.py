@@ -86,9 +86,11 @@ def as_answers(block: columns.Answers | Answers) -> Answers:
     request: AnyRequest
     result: Result
     options: Sequence[Names] = ()
-    # the lists of options are as large as the scores, and numbers tell them apart
-    asked = block.asked.select([name for name in block.asked.column_names if name != "options"])
-    frame = cast(pl.DataFrame, pl.from_arrow(asked))
+    # the lists of options are as large as the scores, and are numbered instead
+    prompts_table = block.asked.drop_columns(
+        [n for n in block.asked.column_names if n == "options"]
+    )
+    frame = cast(pl.DataFrame, pl.from_arrow(prompts_table))
     frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
     answered: Any = block.columns
     match block.kind:

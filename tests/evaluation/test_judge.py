@@ -272,9 +272,9 @@ def test_top_answers_are_the_most_likely_with_their_shares() -> None:
     values = np.log([[0.2, 0.6, 0.2], [0.5, 0.25, 0.25]]).tolist()
     answers = scored([0, 0], ["abc", "abc"], values)
     table = top_answers(answers, np.array([1, 0]), k=2)
-    assert table["prompt"].to_list() == [1, 1, 0, 0]
-    assert table["answer"].to_list() == ["a", "b", "b", "a"]
-    assert table["probability"].to_list() == pytest.approx([0.5, 0.25, 0.6, 0.2])
+    assert table["prompt"].to_list() == [0, 0, 1, 1]
+    assert table["answer"].to_list() == ["b", "a", "a", "b"]
+    assert table["probability"].to_list() == pytest.approx([0.6, 0.2, 0.5, 0.25])
     assert top_answers(filled([0], ["a"], [[-1.0]], [[1]]), np.array([0]))["answer"].to_list() == [
         "x",
         "y",

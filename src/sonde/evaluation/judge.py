@@ -8,6 +8,7 @@ average_precision and set_whole (null for others). Knows no metrics.
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
@@ -84,29 +85,31 @@ def judge_options(
     about = prompts.select("prompt", "fact_no", set=pl.Series(index).gather(prompts["prompt"]))
 
     def find(names: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
-        """Each fact's names among the options of its prompts: a row each, and as a mask."""
+        """Each fact's names among the options of its prompts: a row each, and their places."""
         pairs = about.select("fact_no", "set").unique()  # a fact has many prompts
         pairs = pairs.join(names, on="fact_no").join(options, on=("set", "name"))
         table = about.join(pairs, on=("fact_no", "set"))
-        mask = np.zeros(dense.shape, dtype=bool)
-        mask[table["prompt"].to_numpy(), table["column"].to_numpy()] = True
-        return table, mask
+        return table, (table["prompt"].to_numpy(), table["column"].to_numpy())
 
-    def ahead(wrong: Any, row: Ints, score: Floats) -> Ints:
-        """How many wrong options of a row have at least a score."""
-        return ((dense[row] >= score[:, None]) & wrong[row]).sum(axis=1)
-
-    gold, question = correct_names(here), correct_names(here, "question_names")
-    correct, known = find(gold)[1], find(pl.concat([gold, question]))[1]
+    correct, known = np.zeros((2, *dense.shape), dtype=bool)
+    correct[find(correct_names(here))[1]] = True
+    # an option that names two objects is the first of them
+    question = correct_names(here, "question_names").unique(("fact_no", "name"), keep="first")
+    things, places = find(question)
+    known[places] = True
+    known |= correct
     top, target = (np.where(where, dense, -np.inf).max(axis=1) for where in (there, correct))
     best = (dense == top[:, None]) & there
-    weights = _exp(dense, top[:, None])
-    wrong, n_wrong = there & ~known, (there & ~known).sum(axis=1)
-    row, column = np.nonzero(known)
-    below = n_wrong[row] - ahead(wrong, row, dense[row, column])
+    wrong = there & ~known
+    # wrong options that score at least as high as a correct one
+    (row, column), ahead = np.nonzero(known), np.zeros(dense.shape, np.int32)
+    ahead[row, column] = ((dense[row] >= dense[row, column][:, None]) & wrong[row]).sum(axis=1)
+    pairs = known.sum(axis=1) * wrong.sum(axis=1)
     hashes = pl.Series([int(fingerprint(names)[:8], 16) for names in sets], dtype=pl.UInt32)
     starts = np.cumsum([0, *map(len, sets)])
     with np.errstate(invalid="ignore", divide="ignore"):
+        # options as likely as the best weigh 1, even if they are -inf
+        weights = np.exp(np.where(dense == top[:, None], 0.0, dense - top[:, None]))
         # never below the best correct option, even if its exponential is 0
         together = np.maximum(np.log((weights * correct).sum(axis=1)), target - top)
         judged = pl.DataFrame({
@@ -114,7 +117,7 @@ def judge_options(
             "answer": options["name"].gather(starts[index] + best.argmax(axis=1)),
             "tied": best.sum(axis=1) > 1,
             "rank": 1 + ((dense >= target[:, None]) & there & ~correct).sum(axis=1),
-            "ranked": np.bincount(row, below, n) / (n_wrong * known.sum(axis=1)),
+            "ranked": (pairs - ahead.sum(axis=1)) / pairs,
             "confidence": 1 / weights.sum(axis=1),
             "gold_logprob": together - np.log(weights.sum(axis=1)),
             "options_id": hashes.gather(index),
@@ -122,13 +125,8 @@ def judge_options(
         }, nan_to_null=True)  # fmt: skip
     answerable = pl.when(pl.Series(correct.any(axis=1)))
     judged = judged.with_columns(answerable.then(name) for name in ("rank", "gold_logprob"))
-    if len(question):
-        # an option that names two objects is the first of them
-        question = question.unique(("fact_no", "name"), keep="first", maintain_order=True)
-        things, known = find(question)
-        row = things["prompt"].to_numpy()
-        score = dense[row, things["column"].to_numpy()]
-        things = things.with_columns(order=-score, ahead=ahead(there & ~known, row, score))
+    if len(things):
+        things = things.with_columns(order=-dense[places], ahead=ahead[places])
         judged = judged.join(_set_scores(things, here), on="prompt", **LEFT)
     return _rows(prompts, judged, "score")
 
@@ -162,8 +160,8 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
     names, question = find(correct_names(here)), correct_names(here, "question_names")
     # never below the largest, even if its exponential is 0
     together = pl.max_horizontal(col("logprob").exp().sum().log(), col("logprob").max())
-    ranks = distinct(names, "prompt").group_by("prompt")
-    ranks = ranks.agg(col("rank").min(), gold_logprob=together.cast(pl.Float32))
+    tokens = distinct(names, "prompt").group_by("prompt")
+    ranks = tokens.agg(col("rank").min(), gold_logprob=together.cast(pl.Float32))
     # added names of an object against its usual one, if that can be answered
     usual = col("logprob").filter("usual").first().over("prompt", "object_no")
     added = names.filter(pl.len().over("prompt", "object_no") > 1)
@@ -208,6 +206,7 @@ def _set_scores(things: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
     best = best.unique(("prompt", "object_no"), keep="first", maintain_order=True)
     nth = pl.int_range(1, pl.len() + 1).over("prompt")
     best = best.with_columns(nth=nth, position=col("ahead") + nth)
+    best = best.filter(pl.len().over("prompt") > 1)
     n, hits, size = pl.len(), (col("position") <= pl.len()).sum(), col("objects").first()
     return best.group_by("prompt").agg(
         set_precision=hits / n,
@@ -215,8 +214,7 @@ def _set_scores(things: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         set_f1=2 * hits / (n + size),
         average_precision=(col("nth") / col("position")).sum() / size,
         set_whole=(hits == size).cast(pl.Float64),
-        n=n,
-    ).filter(col("n") > 1).drop("n")  # fmt: skip
+    )
 
 
 def choose(answers: Answers, options: Sequence[Sequence[str]] | pl.Series) -> Answers:
@@ -287,31 +285,22 @@ def judge_text(
 def top_answers(
     answers: Answers, rows: Ints, k: int = 5, normalize: Normalize = "none"
 ) -> pl.DataFrame:
-    """The k most likely answers of some prompts: prompt (its row), answer, probability.
+    """The k most likely answers of some prompts, in order: prompt (its row), answer, probability.
 
     For options, the probability is the share among them.
     """
-    chosen = answers.select(np.asarray(rows))
-    result = chosen.result
+    chosen = answers.select(rows)
+    result, value = chosen.result, col("probability")
     if isinstance(result, MaskScores):
-        names = pl.Series(result.top.values.cast(pa.string()))
-        owners, values = result.top.owners, np.exp(result.top_logprobs.values.astype(np.float64))
+        names, values = result.top.values.cast(pa.string()), result.top_logprobs.values
+        owners, shares = result.top.owners, value.exp()
     else:
         assert isinstance(result, OptionScores)
-        owners = result.logprobs.owners
         sets = (chosen.batch.options[i] for i in chosen.batch.options_ids().tolist())
-        names = pl.Series([name for names in sets for name in names], dtype=pl.String)
-        sums = compared(result, normalize)
-        weights = _exp(sums, np.maximum.reduceat(sums, result.logprobs.offsets[:-1])[owners])
-        values = weights / np.bincount(owners, weights)[owners]
-    table = pl.DataFrame(
-        {"prompt": np.asarray(rows)[owners], "answer": names, "probability": values}
-    )
-    order = np.lexsort((-values, owners))
-    return table[order].group_by("prompt", maintain_order=True).head(k)
-
-
-def _exp(values: Floats, top: Floats) -> Floats:
-    """exp(values − top), 1 if they are equal, even if they are -inf."""
-    with np.errstate(invalid="ignore"):
-        return np.exp(np.where(values == top, 0.0, values - top))
+        names, values = list(chain.from_iterable(sets)), compared(result, normalize)
+        weights = (value - value.max().over("prompt")).exp()
+        owners, shares = result.logprobs.owners, weights / weights.sum().over("prompt")
+    columns = {"prompt": rows[owners], "answer": names, "probability": values}
+    table = pl.DataFrame(columns).with_columns(shares.cast(pl.Float64))
+    table = table.sort("prompt", -value, maintain_order=True)
+    return table.group_by("prompt", maintain_order=True).head(k)

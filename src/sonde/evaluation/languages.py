@@ -69,33 +69,29 @@ def languages(
         both = one.join(other, on="unit", suffix="_2", maintain_order="left")
         both = both.join(_rankc(both, scores), on="unit", **LEFT)
         only = col("known") & ~col("known_2"), col("known_2") & ~col("known")
-        values = {"first": "accuracy", "second": "accuracy_2", "rankc": "rankc", "only": only[0]}
-        parts.append(both.select(*about, "language", other="language_2", **values))
+        values = col("accuracy").alias("first"), col("accuracy_2").alias("second"), col("rankc")
+        parts.append(both.select(*about, *values, "language", other="language_2", only=only[0]))
         parts.append(both.select(*about, language="language_2", other="language", only=only[1]))
     couples = Group(("language", "other"), tuple(metric.id for metric in COUPLES))
     groups = [Group("language", (ACCURACY.id,)), couples]
     rows = Results.of(pl.concat(parts, how="diagonal"))
     estimates = estimate(rows, [ACCURACY, *COUPLES], groups=groups, seed=seed, whole=False)
-    of = (
-        pl.when(col("metric") == COUPLES[-1].id)
-        .then(pl.lit("difference"))
-        .otherwise(pl.lit("value"))
-    )
+    of = col("metric").replace_strict({COUPLES[-1].id: "difference"}, default="value")
     shown = estimates.filter(col("of") == of, over="facts").with_columns(
         col("metric").replace({metric.id: metric.label for metric in (ACCURACY, *COUPLES)}),
         language=col("group").list.first(),
         other=col("group").list.get(1, null_on_oob=True),
     )
     table = shown.pivot("metric", index=["language", "other"], values="value")
-    units = {metric.label: metric.unit for metric in (ACCURACY, *COUPLES[:-1])}
-    units[COUPLES[-1].label] = "points"
-    return estimates, [Exhibit("languages", "Languages", table, units)]
+    columns: dict[str, str] = {metric.label: metric.unit for metric in (ACCURACY, *COUPLES[:-1])}
+    columns[COUPLES[-1].label] = "points"
+    return estimates, [Exhibit("languages", "Languages", table, columns)]
 
 
 def _names(data: Dataset, relation: Relation) -> pl.DataFrame:
     """Every name of everything that may be answered: relation, id, name, and its place in ties."""
     answers = [(entity.id, list(entity.names)) for entity in relation.answers]
-    schema = {"id": pl.String, "name": pl.List(pl.String)}
+    schema: dict[str, Any] = {"id": pl.String, "name": pl.List(pl.String)}
     parts = [pl.DataFrame(answers, schema, orient="row")]
     for kind in ("object", "wrong"):
         named = entities(data.frame(relation.id).lazy(), of=kind).collect()
@@ -110,16 +106,16 @@ def _names(data: Dataset, relation: Relation) -> pl.DataFrame:
 def _units(results: Results, data: Dataset, relations: Sequence[Relation]) -> pl.DataFrame:
     """Graded facts with the number that each has in all languages.
 
-    `own` has the identifiers of the options if each fact of the relation has options of its own.
+    `options` has identifiers if each fact of the relation names its options.
     """
     rows = results.table(["fact_no", "correct"]).group_by("fact_no")
     accuracy = rows.agg(accuracy=col("correct").mean()).collect()
     frames = []
     for relation in relations:
         ids = (col("object_ids"), pl.concat_list("object_ids", "wrong_ids").list.unique())
-        objects, options = (column.list.sort() for column in ids)
-        own = pl.when(names_options(data.asked_frame(relation.id))).then(options)
-        frames.append(data.frame(relation.id).select(*FACT, objects=objects, own=own))
+        objects, every = (column.list.sort() for column in ids)
+        options = pl.when(names_options(data.asked_frame(relation.id))).then(every)
+        frames.append(data.frame(relation.id).select(*FACT, objects=objects, options=options))
     key = ("same", "split", "subject_id")
     facts = results.facts.with_columns(col("relation").cast(pl.String), same="canonical_id")
     facts = facts.join(accuracy, on="fact_no", maintain_order="left")
@@ -140,17 +136,17 @@ def _candidates(results: Results, names: pl.DataFrame, answers: Iterable[Answers
     for batch in answers:
         result, request = batch.result, batch.batch.request
         if isinstance(result, OptionScores):
-            options = [name for i in batch.batch.options_ids() for name in batch.batch.options[i]]
+            named = [name for i in batch.batch.options_ids() for name in batch.batch.options[i]]
             owners, values = result.logprobs.owners, compared(result, normalize)
         elif isinstance(result, MaskScores) and isinstance(request, FillMask):
-            options = [*request.targets] * len(batch)
+            named = [*request.targets] * len(batch)
             owners = np.repeat(np.arange(len(batch)), len(request.targets))
             values = np.where(result.target_ranks > 0, result.target_logprobs, np.nan).ravel()
         else:
             continue
         prompts, _ = numbered(batch, results.facts)
         prompts = prompts.filter(~col("template").str.starts_with(NAME_PARTS))
-        scores = pl.DataFrame({"prompt": owners, "name": options, "score": values})
+        scores = pl.DataFrame({"prompt": owners, "name": named, "score": values})
         scores = scores.cast({"prompt": pl.UInt32, "score": pl.Float64}).drop_nans("score")
         scores = scores.join(prompts.select("prompt", "relation", "fact_no"), on="prompt")
         scores = scores.join(names, on=("relation", "name"))
@@ -162,11 +158,11 @@ def _candidates(results: Results, names: pl.DataFrame, answers: Iterable[Answers
 
 
 def _rankc(both: pl.DataFrame, scores: pl.DataFrame) -> pl.DataFrame:
-    """RankC of facts in two languages: unit, rankc. Facts with different options of their own, or
-    of which fewer than two candidates are scored in both languages, have none."""
-    table = both.filter(col("own").eq_missing(col("own_2"))).join(scores, on="fact_no")
+    """RankC of facts in two languages: unit, rankc. Facts that name different options, or
+    with fewer than two candidates scored in both languages, have none."""
+    table = both.filter(col("options").eq_missing(col("options_2"))).join(scores, on="fact_no")
     table = table.join(scores, left_on=("fact_no_2", "id"), right_on=("fact_no", "id"), suffix="_2")
-    table = table.filter(col("id").is_in("own").fill_null(True))
+    table = table.filter(col("id").is_in("options").fill_null(True))
     for rank, *order in (("rank", "score", "tie"), ("rank_2", "score_2", "tie_2")):
         table = table.sort(order, descending=[True, False])
         table = table.with_columns(pl.int_range(1, pl.len() + 1).over("unit").alias(rank))

@@ -14,7 +14,7 @@ Kind = Literal["table", "intervals", "lines", "bars", "histogram", "heat", "stri
 
 
 class Exhibit(NamedTuple):
-    """A table or figure of its own, from a frame.
+    """A table or figure, from a frame.
 
     What a figure reads, with `color` the name of a series:
 
@@ -25,7 +25,7 @@ class Exhibit(NamedTuple):
     - heat: x and y (texts), color (number), text
     - strip: y (a title per row), label (a token), color (its weight)
 
-    `units` says of a column whether it is percent, points, number, count, p or bar. Two axes in
+    `units` maps a column to percent, points, number, count, p or bar. Two axes in
     percent get a diagonal. Colors of a heat map or strip are on a scale from 0 to `limit`, by
     default the largest.
     """

@@ -253,7 +253,7 @@ def pack(
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class Results:
-    """What a run comes to: its tables, and the probe that declares what is estimated from them.
+    """The tables of a run, and the probe that declares what is estimated from them.
 
     `side` has further tables that the probe handed over while judging. `facts` and `templates`
     are whole, whatever `rows` are selected.
@@ -329,18 +329,15 @@ class Results:
     def counts(self) -> dict[str, int]:
         """Numbers of facts and prompts, and of those excluded, tied, empty or unfinished."""
         reasons = self.facts["excluded"].drop_nulls().value_counts(sort=True)
-        generated = col("answer_mode").cast(String) == "generate"
-        counts = self.table().select(
-            tied=col("tied").sum(),
-            empty=(generated & (col("answer").cast(String) == "")).sum(),
-            unfinished=(~col("finished")).sum(),
-        )
+        empty = (col("answer_mode").cast(String) == "generate") & (col("answer").cast(String) == "")
+        counts = {"tied": col("tied"), "empty": empty, "unfinished": ~col("finished")}
+        table = self.table().select(flag.sum().alias(name) for name, flag in counts.items())
         return {
             "facts": self.facts.height,
             "scored": self.rows["fact_no"].n_unique(),
             "prompts": self.rows.height,
             **{f"excluded.{reason}": n for reason, n in reasons.iter_rows()},
-            **{name: n for name, n in counts.collect().row(0, named=True).items() if n},
+            **{name: n for name, n in table.collect().row(0, named=True).items() if n},
         }
 
     def browse(self, columns: Sequence[str]) -> pl.DataFrame:
@@ -378,11 +375,12 @@ class Results:
         names = names.unique(("relation", "name"), keep="first", maintain_order=True)
         answers = rows.with_columns(name=col("answer").str.to_lowercase())
         answers = answers.join(names.drop("fact_no"), on=("relation", "name"), how="left")
-        answers = answers.group_by(*key, answer=pl.coalesce("usual", "answer"))
-        counts = answers.agg(n=pl.len(), correct=col("correct").sum())
+        groups = answers.group_by(*key, answer=pl.coalesce("usual", "answer"))
+        counts = groups.agg(n=pl.len(), correct=col("correct").sum())
         counts = counts.join(wanted, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
         order = (-col("n").cast(pl.Int64), -col("gold").cast(pl.Int64), "answer")
-        return counts.sort(*key, *order).collect()
+        table: pl.DataFrame = counts.sort(*key, *order).collect()
+        return table
 
     def _separate(self) -> list[str]:
         """The columns that are never pooled and have several values here."""
@@ -450,10 +448,10 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
         raise DataError(f"0 of {facts.height} facts can be scored, because {reason}; {fix}")
     missing = ~col("fact_no").is_in(rows["fact_no"].unique().implode())
     has_template = col("relation").is_in(templates["relation"].unique().implode())
-    reason = pl.when(col("fact_no").is_in(alone.implode())).then(pl.lit(ONE_OPTION))
-    reason = reason.when(col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
-    reason = pl.when(missing).then(reason.when(~has_template).then(pl.lit(NO_TEMPLATE)))
-    facts = facts.with_columns(excluded=pl.coalesce("excluded", reason))
+    lost = pl.when(col("fact_no").is_in(alone.implode())).then(pl.lit(ONE_OPTION))
+    unanswered = lost.when(col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
+    unscored = pl.when(missing).then(unanswered.when(~has_template).then(pl.lit(NO_TEMPLATE)))
+    facts = facts.with_columns(excluded=pl.coalesce("excluded", unscored))
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}

@@ -47,8 +47,10 @@ def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFra
     key = ["fact_no", "answer", "correct"]
     table = results.table([*key, "relation", "subject_id", "language", *DATES, "answer_mode"])
     table = table.drop_nulls("answer").with_columns(col(*DATES, "language").fill_null(""))
-    answers = table.filter(pl.any_horizontal(col(DATES) != "")).unique(key, maintain_order=True)
-    timed = answers.cast({"relation": pl.String, "answer": pl.String}).collect()
+    answers = (
+        table.filter(pl.any_horizontal(col(DATES) != "")).unique(key, maintain_order=True).collect()
+    )
+    timed = answers.cast({"relation": pl.String, "answer": pl.String})
     verdicts, years = [], []
     for _, text, correct, relation_id, subject, language, date, *valid, mode in timed.iter_rows():
         first, last = (date, date) if date else valid
@@ -65,8 +67,7 @@ def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFra
             verdicts.append("outdated" if any(over) else "too_new" if any(to_come) else "wrong")
     if not verdicts:
         return pl.DataFrame(schema=ESTIMATES), []
-    timing = answers.select(key).collect()
-    timing = timing.with_columns(timing=pl.Series(verdicts), year=pl.Series(years))
+    timing = answers.select(key).with_columns(timing=pl.Series(verdicts), year=pl.Series(years))
     rows = results.rows.join(timing, on=key, **LEFT)
     estimates = estimate(
         replace(results, rows=rows), METRICS, groups=("relation", "year"), seed=seed
@@ -76,5 +77,7 @@ def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFra
         color=col("metric").replace_strict({metric.id: metric.label for metric in METRICS}),
     )  # fmt: skip
     title, units = "Answers by the year of the prompt", {"y": "percent", "n": "count"}
-    axes = {"x_label": "year", "y_label": "share of answers"}
-    return estimates, [Exhibit("dates-by-year", title, lines, units, "lines", **axes)]
+    figure = Exhibit(
+        "dates-by-year", title, lines, units, "lines", x_label="year", y_label="share of answers"
+    )
+    return estimates, [figure]
