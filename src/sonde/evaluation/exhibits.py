@@ -63,24 +63,3 @@ def calibration_curve(results: "Results") -> Exhibit:
         x_label="mean confidence of a bin",
         y_label="accuracy of the bin",
     )
-
-
-def drivers(estimates: pl.DataFrame) -> Exhibit:
-    """How much answers move if only the name of the subject or only the template differs."""
-    overall = estimates.filter(
-        (col("of") == "value") & (col("over") == "facts") & (col("group").list.len() == 0)
-    )
-    values = dict(overall.select("metric", "value").iter_rows())
-    rows = [
-        (label, *(values.get(f"{id}.{part}") for part in ("consistency", "min", "max")))
-        for label, id in (("name of the subject", "only_aliases"), ("template", "only_templates"))
-    ]
-    names = ("only this differs", "consistency", "worst", "best")
-    schema = dict.fromkeys(names, pl.Float64) | {names[0]: pl.String}
-    return Exhibit(
-        "drivers",
-        "What moves the answers",
-        pl.DataFrame(rows, schema, orient="row"),
-        dict.fromkeys(names[1:], "percent"),
-        note="The lower the consistency and the wider worst and best differ, the more it matters.",
-    )

@@ -13,7 +13,7 @@ from sonde.core.components import setting
 from sonde.core.facts import Dataset, Relation, Source, Template
 from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
-from sonde.evaluation.exhibits import calibration_curve, drivers, fluctuation_histogram
+from sonde.evaluation.exhibits import calibration_curve, fluctuation_histogram
 from sonde.evaluation.judge import judge
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results
@@ -64,10 +64,9 @@ class PairProbe(Probe):
         )
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
-        """What no group of a metric shows: the spread of draws, calibration, what moves answers."""
+        """The spread of draws and calibration, which no group of a metric shows."""
         yield from fluctuation_histogram(results, "relation", self.fluctuation_draws)
         yield calibration_curve(results)
-        yield drivers(estimates)
 
 
 @dataclass(frozen=True, kw_only=True)
