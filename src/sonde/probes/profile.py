@@ -38,7 +38,7 @@ from sonde.prompting.examples import (
     slots_of,
 )
 from sonde.prompting.languages import phrasing
-from sonde.prompting.matching import clean_answer, correct
+from sonde.prompting.matching import clean_answer, correct, language_of
 from sonde.prompting.sequences import Line, list_layout
 from sonde.prompting.templates import CLOSE_HELP, closing_mark, fill_templates, usual_names
 from sonde.prompts import AnyRequest, Generate, PromptBatch, Score
@@ -125,23 +125,16 @@ class Profile(Probe):
         """Relation by relation; instruments with the same prefix follow each other."""
         for relation in data.asked_relations():
             examples, facts, reason = self._split(data, relation)
-            if reason or facts.is_empty():
-                continue
-            for batch in self._relation(data, relation, examples, facts):
-                # the template of a prompt without one must not be counted among the relation's
-                yield batch
+            if reason is None:
+                yield from self._instruments(data, relation, examples, facts)
 
-    def _relation(
+    def _instruments(
         self, data: Dataset, relation: Relation, examples: pl.DataFrame, facts: pl.DataFrame
     ) -> Iterator[PromptBatch]:
-        options = self._options(data, relation, facts)
-        generate = Generate(max_tokens=self.max_tokens)
-        language = relation.language
-        names = facts["subject"].to_list()
-        shown = [
-            (row["subject"], row["object_names"][0][0], slots_of(row))
-            for row in examples.iter_rows(named=True)
-        ]
+        language, templates = relation.language, self.templates(relation)
+        options = [self._options(data, relation, facts)]
+        score, generate = Score(), Generate(max_tokens=self.max_tokens)
+        shown = [(row, row["object_names"][0][0]) for row in examples.iter_rows(named=True)]
 
         def batch(
             instrument: str, request: AnyRequest, prefixes: Iterable[str], template: str = LISTED
@@ -155,62 +148,49 @@ class Profile(Probe):
                 prefix=pl.Series(list(prefixes), dtype=pl.String),
                 suffix=lit(""),
             )
-            scored = isinstance(request, Score)
-            return PromptBatch(frame=frame, request=request, options=[options] if scored else ())
+            return PromptBatch(frame=frame, request=request, options=options)
 
         layout = list_layout("colon", "newline", language)
-        lines = [Line(fact="", subject=s, object=o) for s, o, _ in shown]
+        lines = [Line(fact="", subject=row["subject"], object=object) for row, object in shown]
         head = layout.write(lines)[0]
-        before = [head + layout.before(name) for name in names]
-        if self.score and shown:
-            yield batch("list", Score(), before)
-        if self.generate and shown:
-            yield batch("generated list", generate, before)
-        sentences = [t for t in self.templates(relation) if t.style != "question"]
-        for k, template in enumerate(sentences, 1):
+        listed = [head + layout.before(name) for name in facts["subject"]]
+        if shown and self.score:
+            yield batch("list", score, listed)
+        if shown and self.generate:
+            yield batch("generated list", generate, listed)
+        questions = [t for t in templates if t.style == "question"]
+        for k, template in enumerate((t for t in templates if t not in questions), 1):
             mark = closing_mark(template, language) if self.close else ""
-            filled = (
-                (before, object, after.rstrip() + mark if mark else after)
-                for before, object, after in (
-                    (*template.filled({SUBJECT_SLOT: s, **slots})[:1], o,
-                     template.filled({SUBJECT_SLOT: s, **slots})[1])
-                    for s, o, slots in shown
-                )
-            )  # fmt: skip
-            head = "".join(f"{b}{o}{a}\n" for b, o, a in filled)
-            batches = fill_templates(
-                relation, [template], usual_names(facts), Score(), options=[options],
-                close=self.close,
-            )  # fmt: skip
-            for part in batches:
-                frame = part.frame
+            texts = []
+            for row, object in shown:
+                before, after = template.filled({SUBJECT_SLOT: row["subject"], **slots_of(row)})
+                texts.append(f"{before}{object}{after.rstrip()}{mark}\n")
+            head = lit("".join(texts))
+            subjects = usual_names(facts)
+            for part in fill_templates(
+                relation, [template], subjects, score, options=options, close=self.close
+            ):
                 if self.score:
                     yield _named(part, f"statement:{k}")
                 if self.generate and template.answer_last:
-                    texts = frame.with_columns(suffix=lit(""))
-                    plain = PromptBatch(frame=texts, request=generate)
-                    yield _named(plain, f"continued:{k}")
+                    frame = part.frame.with_columns(suffix=lit(""))
+                    yield _named(PromptBatch(frame=frame, request=generate), f"continued:{k}")
                 if self.score and shown:
-                    after = frame.with_columns(prefix=lit(head) + col("prefix"))
-                    behind = PromptBatch(frame=after, request=Score(), options=[options])
-                    yield _named(behind, f"statement+examples:{k}")
+                    frame = part.frame.with_columns(prefix=head + col("prefix"))
+                    plain = PromptBatch(frame=frame, request=score, options=options)
+                    yield _named(plain, f"statement+examples:{k}")
         if self.generate:
-            yield batch(
-                "question", generate, self._questions(relation, facts), self._asked(relation)
-            )
-
-    def _asked(self, relation: Relation) -> str:
-        questions = [t for t in self.templates(relation) if t.style == "question"]
-        return questions[0].id if questions else LISTED
-
-    def _questions(self, relation: Relation, facts: pl.DataFrame) -> Iterator[str]:
-        questions = [t for t in self.templates(relation) if t.style == "question"]
-        words = phrasing(relation.language)
-        for row in facts.iter_rows(named=True):
-            text = f"What is the {relation.label or relation.id} of {row['subject']}?"
+            rows = facts.iter_rows(named=True)
             if questions:
-                text = fill_question(questions[0], row["subject"], "qa", slots_of(row))
-            yield text if self.chat else f"{words.question}{text}\n{words.answer}"
+                id = questions[0].id
+                asked = [fill_question(questions[0], r["subject"], "qa", slots_of(r)) for r in rows]
+            else:
+                id, label = LISTED, relation.label or relation.id
+                asked = [f"What is the {label} of {row['subject']}?" for row in rows]
+            words = phrasing(language)
+            if not self.chat:
+                asked = [f"{words.question}{text}\n{words.answer}" for text in asked]
+            yield batch("question", generate, asked, id)
 
     def _split(
         self, data: Dataset, relation: Relation
@@ -263,17 +243,14 @@ class Profile(Probe):
         return judge_options(answers, facts)
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
-        return correct(answer, names, language)
+        return correct(answer, names, language_of("auto", language))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """With chance, the class of each fact, what dealt answers get, and P(known)."""
         texts = rows.with_columns(col("answer", "instrument").cast(pl.String))
         instruments = texts["instrument"].unique(maintain_order=True).to_list()
-        parts = [
-            self._deal(part, facts, instruments)
-            for _, part in texts.group_by("relation", maintain_order=True)
-        ]
-        table = pl.concat(parts)
+        relations = texts.group_by("relation", maintain_order=True)
+        table = pl.concat(self._deal(part, facts, instruments) for _, part in relations)
         return _with_posterior(rows, table, instruments)
 
     def _deal(
