@@ -214,15 +214,16 @@ class Pass:
         elif first.pooled:
             table = table.with_columns(pool=pl.lit(0))
         table = first.view(table) if first.view else table
-        columns = {}
+        columns: dict[str, Expr] = {}
         for metric in metrics:
             assert metric.num is not None
             den = pl.lit(1.0) if metric.den is None else metric.den
             baseline = metric.baseline if metric.chance is None else den * metric.chance
-            for name, part in (("num", metric.num), ("baseline", baseline), ("den", den)):
-                if part is not None:
-                    columns[f"{metric.id}/{name}"] = part.cast(pl.Float64)
-        by = [first.by] if first.by not in ("", "relation") else []
+            parts = {"num": metric.num, "den": den}
+            if baseline is not None:
+                parts |= {"baseline": baseline, "reference": den}
+            columns |= {f"{metric.id}/{n}": part.cast(pl.Float64) for n, part in parts.items()}
+        by = [first.by] if first.by else []
         units = table.group_by("fact_no", *by).agg(**columns)
         return (units.drop_nulls(by) if by else units).sort("fact_no")
 
@@ -230,10 +231,7 @@ class Pass:
         """Add units of some relations. The second numerator may have a denominator of its own."""
         sample, clusters = self.samples[metric.id], self.clusters
         names = [f"{metric.id}/{name}" for name in ("num", "baseline", "den", "reference")]
-        if names[1] not in units.columns:
-            names = names[::2]
-        elif names[3] not in units.columns:
-            names[3] = names[2]
+        names = [name for name in names if name in units.columns]
         table = np.stack([units[name].to_numpy() for name in names])
         table = table.reshape(2, len(names) // 2, -1)
         valid = ~np.isnan(table[0]).any(axis=0) & (table[1] > 0).all(axis=0)
@@ -243,8 +241,7 @@ class Pass:
         fact, group = np.divmod(units["fact_no"].to_numpy().astype(np.int64), self.size)
         relation, label = clusters.relation[fact], np.zeros_like(fact)
         if metric.by:
-            texts = pl.Series(clusters.names)
-            labels = texts.gather(relation) if metric.by == "relation" else units[metric.by]
+            labels = units[metric.by]
             values = labels.unique()
             codes = [sample.labels.setdefault(value, len(sample.labels)) for value in values]
             label = labels.replace_strict(values, codes, return_dtype=pl.Int64).to_numpy()
@@ -479,13 +476,9 @@ def _units(
     for end in rows["relation"].rle().struct.field("len").cum_sum():
         if end - cuts[-1] >= CHUNK or end == rows.height:
             cuts.append(end)
-    apart: list[tuple[Pass, list[Metric]]] = []
-    pooled: list[tuple[Pass, list[Metric]]] = []
-    for one in passes:
-        for query in one.queries.values():
-            (pooled if query[0].pooled and "relation" not in one.keys else apart).append(
-                (one, query)
-            )
+    every = [(one, query) for one in passes for query in one.queries.values()]
+    pooled = [pair for pair in every if pair[1][0].pooled and "relation" not in pair[0].keys]
+    apart = [pair for pair in every if pair not in pooled]
     for block, queries in (*((rows[a:b], apart) for a, b in pairwise(cuts)), (rows, pooled)):
         table = replace(results, rows=block).table()
         try:
