@@ -162,7 +162,7 @@ def test_facts_of_a_corrected_dataset_are_compared_where_they_state_the_same(
     assert done.code == 0, done.err
     text = " ".join(done.out.replace("│", " ").split())
     assert "Dataset contents differ" in text
-    assert "The options to choose from differ for 3 of 3 facts" in text
+    assert "their options to choose from may differ" in text
     assert "3 shared facts" in " ".join(done.out.split()), "Chile has another capital"
 
 

@@ -255,13 +255,8 @@ def align(originals: Mapping[str, Condition]) -> Aligned:
     # facts of one run that are equal in all that is compared count as one, unless ids are shared
     same = len({(c.dataset, c.probe) for c in every}) == 1
     names = _relation_names(every)
-    exact, keys = (
-        [_fact_keys(c, name, same, ids) for c, name in zip(every, names, strict=True)]
-        for ids in (True, False)
-    )
-    if _shared(exact).height == _shared(keys).height or same:
-        keys = exact
-    shared = _shared(keys)
+    keys = [_fact_keys(c, name, same) for c, name in zip(every, names, strict=True)]
+    shared = _shared(keys, ["key"])
     if shared.is_empty():
         raise UsageError(_nothing_shared(every))
     first = every[0].results.facts
@@ -300,7 +295,7 @@ def align(originals: Mapping[str, Condition]) -> Aligned:
         parts.append(replace(condition, results=results))
     prompts = [_prompt_keys(part, len({c.dataset for c in every}) > 1) for part in parts]
     common = [name for name in prompts[0].columns if all(name in p.columns for p in prompts)]
-    both = _intersection([p.select(common) for p in prompts], common)
+    both = _shared(prompts, common)
     covered = relation.gather(both["fact_no"]).unique().implode()
     rows_of = []
     for part, prompt in zip(parts, prompts, strict=True):
@@ -309,7 +304,7 @@ def align(originals: Mapping[str, Condition]) -> Aligned:
         rows = part.results.rows.with_row_index("row")
         chosen = col("row").is_in(keep) | ~col("relation").is_in(covered)
         rows_of.append(rows.filter(chosen).drop("row"))
-    left = _intersection([rows.select("fact_no") for rows in rows_of], ["fact_no"])["fact_no"]
+    left = _shared(rows_of, ["fact_no"])["fact_no"]
     aligned = {
         part.name: replace(
             part,
@@ -322,17 +317,13 @@ def align(originals: Mapping[str, Condition]) -> Aligned:
         originals=originals,
         same_prompts=facts.filter(~col("relation").is_in(covered)).is_empty(),
         same_source=same
-        or _shared(exact).height == shared.height == min(key["key"].n_unique() for key in exact),
+        or _shared(keys, ["key", "fact"]).height == shared.height == min(map(len, keys)),
         numbers=numbered,
     )
 
 
-def _intersection(frames: Sequence[pl.DataFrame], on: Sequence[str]) -> pl.DataFrame:
-    return reduce(lambda a, b: a.join(b, on=on, how="semi"), frames)
-
-
-def _shared(keys: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    return _intersection([key.select("key").unique() for key in keys], ["key"])
+def _shared(frames: Sequence[pl.DataFrame], on: Sequence[str]) -> pl.DataFrame:
+    return reduce(lambda a, b: a.join(b, on=on, how="semi"), [f.select(on) for f in frames])
 
 
 def _relation_names(every: Sequence[Condition]) -> list[dict[str, str]]:
@@ -344,19 +335,22 @@ def _relation_names(every: Sequence[Condition]) -> list[dict[str, str]]:
     return [dict(zip(some, some, strict=True)) for some in ids]
 
 
-def _fact_keys(
-    condition: Condition, names: Mapping[str, str], by_id: bool, exact: bool
-) -> pl.DataFrame:
-    """fact_no and key of each prompted fact: its id, or what it states, or (`exact`) both."""
-    facts, parts = condition.prompted, []
+def _fact_keys(condition: Condition, names: Mapping[str, str], by_id: bool) -> pl.DataFrame:
+    """fact_no, id and key of each prompted fact: what it states, or its id.
+
+    The n-th of several facts that state the same is shared with the n-th of another run.
+    """
+    facts = condition.prompted
     relation = col("relation").cast(pl.String).replace_strict(names, return_dtype=pl.String)
+    parts = [relation, col("fact")]
     if not by_id:
         gold = col("gold_names").list.eval(pl.element().list.first()).list.unique().list.sort()
         date = col("date") if "date" in facts.columns else pl.lit("")
         parts = [relation, col("subject"), date.fill_null(""), gold.list.join("\x1f")]
-    if by_id or exact:
-        parts = [relation, *parts, col("fact")]
-    return facts.select("fact_no", key=pl.concat_str(parts, separator="\x1e"))
+    key = pl.concat_str(parts, separator="\x1e")
+    frame = facts.select("fact_no", "fact", key=key)
+    nth = pl.int_range(pl.len()).over("key").cast(pl.String)
+    return frame.with_columns(key=pl.concat_str("key", nth, separator="\x1e"))
 
 
 def _prompt_keys(condition: Condition, by_text: bool) -> pl.DataFrame:
@@ -405,7 +399,7 @@ def caveats(aligned: Aligned) -> Iterator[tuple[str, str]]:
         ("dataset", "Dataset contents",
          {c.name: f"{c.run.manifest.dataset['name']} {c.dataset[:12]}"
           for c in every if not aligned.same_source},
-         "Only shared facts are compared."),
+         "Only shared facts are compared, and their options to choose from may differ."),
         ("", "Versions of sonde", {c.name: c.run.manifest.probe.get("sonde", "") for c in some},
          "They may prompt or grade differently. Run again with one version."),
     )  # fmt: skip
@@ -430,23 +424,6 @@ def caveats(aligned: Aligned) -> Iterator[tuple[str, str]]:
         if apart:
             listing = ", ".join(f"{key} {' / '.join(values)}" for key, values in apart.items())
             yield "", f"Settings differ ({listing}). The difference may not be due to the models."
-    sets = [
-        c.results.rows.group_by("fact_no").agg(col("options_id").sort().first().alias(c.name))
-        for c in aligned.conditions.values()
-        if "options_id" in c.results.rows.columns
-    ]
-    if len(sets) > 1:
-        joined = reduce(lambda a, b: a.join(b, on="fact_no"), sets).drop_nulls()
-        options = joined.drop("fact_no")
-        differ = joined.filter(pl.any_horizontal(col(options.columns[1:]) != options[:, 0])).height
-        if differ:
-            yield (
-                "",
-                (
-                    f"The options to choose from differ for {differ:,} of {joined.height:,} facts. "
-                    "One set may be easier."
-                ),
-            )
     for c in some:
         if reason := doubt(c.run.manifest):
             yield (

@@ -243,9 +243,9 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
         value, low, high = line["value"], line["low"], line["high"]
         if low is not None and len(parts) > 2:
             # no draw of an accuracy of 0 or 1 differs, but its own interval has a width
-            ends = (0.0, 1.0) if metric.unit == "percent" else (-np.inf, np.inf)
-            low = max(min(low, value - half), ends[0])
-            high = min(max(high, value + half), ends[1])
+            low, high = min(low, value - half), max(high, value + half)
+            if metric.unit == "percent":
+                low, high = max(low, 0.0), min(high, 1.0)
         values[name] = Estimate(value, low, high, line["n"])
     order = sorted(parts, key=lambda name: -sign * (values[name].value or 0.0))
     values, n = {name: values[name] for name in order}, shared.height

@@ -202,6 +202,8 @@ def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
         grouped, more = breakdowns(values)
         columns = dict.fromkeys([*GROUPS, *(group.by[0] for group in more)])
         groups = [(c,) for c in columns if c in grouped.facts and grouped.facts[c].n_unique() > 1]
+        if not groups:
+            return
         frame = estimate(grouped, [one], groups=groups, over=("facts",), seed=seed, whole=False)
         frames.append(frame.with_columns(run=pl.lit(name)))
     labels = dict(aligned.facts.select(col("relation").cast(pl.String), "label").iter_rows())
