@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import polars as pl
 
@@ -10,7 +10,8 @@ if TYPE_CHECKING:
     from sonde.evaluation.tables import Results
 
 Over = Literal["relations", "facts"]
-Kind = Literal["table", "intervals", "lines", "bars", "histogram", "heat", "strip"]
+Sentence = tuple[str, Mapping[str, Any]]  # id of a template in reports/sentences.py, its values
+Kind = Literal["table", "intervals", "lines", "bars", "shares", "histogram", "heat", "strip"]
 
 
 class Exhibit(NamedTuple):
@@ -22,6 +23,7 @@ class Exhibit(NamedTuple):
     - lines: x (number or text), y, low, high, color; with a column `label` points are not joined
     - bars: label, color, x, part (of x), text; drawn from left to right
     - histogram: x (left edges), y, color
+    - shares: label, color, x; the parts of a label add up to 1
     - heat: x and y (texts), color (number), text
     - strip: y (a title per row), label (a token), color (its weight)
 
@@ -59,6 +61,9 @@ class Layout:
         browse: columns of the searchable table of facts.
         notes: sentences on method.
         extra: makes further tables and figures from the results and the estimates.
+        lead: the ids of exhibits of `extra` that the report opens with, not its headlines.
+        finding: the title and the summary as sentences, from results, estimates and the names of
+            model and dataset; by default the first headline next to its control.
     """
 
     headlines: Sequence[str]
@@ -69,3 +74,5 @@ class Layout:
     browse: Sequence[str] = ("relation", "subject", "gold", "answer", "correct", "rank")
     notes: Sequence[str] = ()
     extra: "Callable[[Results, pl.DataFrame], Iterable[Exhibit]] | None" = None
+    lead: Sequence[str] = ()
+    finding: "Callable[[Results, pl.DataFrame, str, str], Iterable[Sentence]] | None" = None

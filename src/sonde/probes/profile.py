@@ -11,7 +11,7 @@ facts of the relation.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import polars as pl
@@ -25,7 +25,7 @@ from sonde.evaluation import known, stats
 from sonde.evaluation import metrics as m
 from sonde.evaluation.estimate import Group, Metric, Special
 from sonde.evaluation.judge import judge_options, judge_text
-from sonde.evaluation.layout import Exhibit, Layout
+from sonde.evaluation.layout import Exhibit, Layout, Sentence
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, Probe, first_met
 from sonde.prompting.abstaining import ALL, abstaining
@@ -80,7 +80,7 @@ class Profile(Probe):
     unit = "pair"
     requires = (frozenset({"score", "generate"}), frozenset({"score"}), frozenset({"generate"}))
     axes = ("instrument",)
-    separate = ("instrument",)
+    separate = ()
     length_setting = "shots"
 
     sentences: int = setting(3, "how many templates of each relation to use, the first ones", min=0)
@@ -165,7 +165,7 @@ class Profile(Probe):
             for row, object in shown:
                 before, after = template.filled({SUBJECT_SLOT: row["subject"], **slots_of(row)})
                 texts.append(f"{before}{object}{after.rstrip()}{mark}\n")
-            head = lit("".join(texts))
+            examples_before = lit("".join(texts))
             subjects = usual_names(facts)
             for part in fill_templates(
                 relation, [template], subjects, score, options=options, close=self.close
@@ -176,7 +176,7 @@ class Profile(Probe):
                     frame = part.frame.with_columns(suffix=lit(""))
                     yield _named(PromptBatch(frame=frame, request=generate), f"continued:{k}")
                 if self.score and shown:
-                    frame = part.frame.with_columns(prefix=head + col("prefix"))
+                    frame = part.frame.with_columns(prefix=examples_before + col("prefix"))
                     plain = PromptBatch(frame=frame, request=score, options=options)
                     yield _named(plain, f"statement+examples:{k}")
         if self.generate:
@@ -265,7 +265,7 @@ class Profile(Probe):
         language = about["language"][0] or ""
         place = {fact: row for row, fact in enumerate(here.to_list())}
         n = len(here)
-        answers, fits, correct_, rank_first = [], [], np.full((n, len(instruments)), np.nan), []
+        answers, fits, correct_ = [], [], np.full((n, len(instruments)), np.nan)
         for k, name in enumerate(instruments):
             part = rows.filter(instrument=name)
             at = np.array([place[fact] for fact in part["fact_no"]], dtype=np.int64)
@@ -360,6 +360,8 @@ class Profile(Probe):
                 "models whose knowledge is known.",
             ),
             extra=_exhibits,
+            lead=("instruments",),
+            finding=_finding,
         )
 
 
@@ -471,32 +473,150 @@ def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
         yield "known", ("relation",), (name,), value, *ends[number], size, size
 
 
-def _exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
-    """All instruments on one axis; agreement; the facts on which instruments disagree."""
+def _finding(
+    results: Results, estimates: pl.DataFrame, model: str, dataset: str
+) -> Iterator[Sentence]:
+    """The range over instruments and what is recalled without help, each next to chance."""
+    overall = estimates.filter(over="facts", group_by=[]).select("metric", "of", "value").rows()
+    values = {(metric, of): value for metric, of, value in overall}
+    shares = {m: (v, values.get((m, "baseline"))) for (m, of), v in values.items() if of == "value"}
     by = estimates.filter(metric="accuracy", over="facts", group_by=["instrument"])
-    by = by.with_columns(label=col("group").list.first())
-    lines = by.filter(col("of") != "difference").select(
-        "label", color=pl.when(of="value").then(lit("accuracy")).otherwise(lit("chance")),
-        x="value", low="low", high="high", n="n",
-    )  # fmt: skip
-    order = lines.filter(color="accuracy").sort("x", descending=True)["label"]
-    lines = lines.sort(col("label").cast(pl.Enum(order)), "color")
+    names, of, accuracy = by.select(col("group").list.first(), "of", "value")
+    table = dict(zip(zip(names, of, strict=True), accuracy, strict=True))
+    order = sorted((v, name) for (name, of), v in table.items() if of == "value")
+    (low, lowest), (high, highest) = order[0], order[-1]
+    n = results.rows["fact_no"].n_unique()
+    mean, needed = values["accuracy", "value"], values["evidence_threshold", "value"]
+    about = {"model": model, "n": n, "low": low, "high": high}
+    if mean <= needed:
+        yield "profile.title.none", about
+    elif "recalled" in shares:
+        yield "profile.title.recalled", about | {"recalled": shares["recalled"][0]}
+    else:
+        yield "profile.title", about
+    lost = results.facts.filter(col("excluded").is_not_null())["excluded"]
+    yield (
+        "profile.asked",
+        about
+        | {
+            "n": results.facts.height,
+            "relations": results.facts["relation"].n_unique(),
+            "dataset": dataset,
+            "k": len(order),
+            "left": dict(lost.value_counts(sort=True).iter_rows()),
+        },
+    )
+    yield (
+        "profile.range",
+        about
+        | {
+            "lowest": lowest,
+            "highest": highest,
+            "low_chance": table[lowest, "baseline"],
+            "high_chance": table[highest, "baseline"],
+        },
+    )
+    if "recalled" in shares:
+        share, by_chance = shares["recalled"]
+        yield "profile.recalled", {"recalled": share, "by_chance": by_chance}
+    for id, name in (("examples", "recalled_with_examples"), ("recognized", "recognized")):
+        if name in shares:
+            yield f"profile.{id}", {"share": shares[name][0], "by_chance": shares[name][1]}
+    evidence = {"mean": mean, "needed": needed}
+    yield ("profile.none" if mean <= needed else "profile.evidence"), evidence
+    known = estimates.filter(metric="known", over="facts", group_by=[])
+    for row in known.select("value", "low", "high").iter_rows():
+        e = (Interval(*row), "percent")
+        yield "profile.known", {"e": e, "mae": ERRORS[0], "worst": ERRORS[1]}
+
+
+class Interval(NamedTuple):
+    value: float
+    low: float | None
+    high: float | None
+    p: float | None = None
+
+
+ERRORS = (0.03, 0.12)  # of the estimate: docs/results/profile.md
+
+
+def _exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+    """Instruments on one axis, classes, agreement, and facts on which instruments disagree."""
+    by = estimates.filter(metric="accuracy", over="facts", group_by=["instrument"])
+    by = by.filter(col("of") != "difference").select(
+        label=col("group").list.first(),
+        color=pl.when(of="value").then(lit("accuracy")).otherwise(lit("chance")),
+        x="value",
+        low="low",
+        high="high",
+        n="n",
+    )
+    order = by.filter(color="accuracy").sort("x", descending=True)["label"]
+    by = by.sort(col("label").cast(pl.Enum(order)), "color")
+    units = {"x": "percent", "color": "control"}
     yield Exhibit(
-        "instruments", "Accuracy of each instrument", lines, {"x": "percent", "color": "control"},
-        "intervals", x_label="accuracy",
-    )  # fmt: skip
-    rows = results.rows.select("fact_no", "instrument", "correct")
+        "instruments", "Accuracy of each instrument", by, units, "intervals", x_label="accuracy"
+    )
+    facts = results.table(("instrument_no", "label", "relation", "class")).filter(FIRST)
+    yield from _classes(facts.collect())
+    rows = results.rows.select("fact_no", "instrument", "answer", "correct")
     wide = rows.with_columns(col("correct").cast(pl.Float64)).pivot(
         "instrument", index="fact_no", values="correct"
     )
+    instruments = wide.columns[1:]
     pairs = [
         (one, other, known.kappa(wide[one].to_numpy(), wide[other].to_numpy()))
-        for one, other in combinations(wide.columns[1:], 2)
+        for one, other in combinations(instruments, 2)
     ]
-    heads = {"y": pl.String, "x": pl.String, "color": pl.Float64}
-    frame = pl.DataFrame(pairs, heads, orient="row").fill_nan(None)
+    frame = pl.DataFrame(pairs, AGREEMENT, orient="row").fill_nan(None)
     if len(frame) > 1:
-        yield Exhibit(
-            "agreement", "Agreement of instruments on which facts are correct (Cohen's κ)", frame,
-            {"color": "number"}, "heat", limit=1.0,
-        )  # fmt: skip
+        title = "Agreement of instruments on which facts are correct (Cohen's κ)"
+        yield Exhibit("agreement", title, frame, {"color": "number"}, "heat", limit=1.0)
+    yield from _disputed(results, wide, instruments)
+
+
+AGREEMENT = {"y": pl.String, "x": pl.String, "color": pl.Float64}
+
+
+def _classes(facts: pl.DataFrame) -> Iterator[Exhibit]:
+    """The share of each class, in all relations and in each."""
+    named = facts.select(
+        "class",
+        label=pl.coalesce(
+            pl.when(col("label") != "").then("label"), col("relation").cast(pl.String)
+        ),
+    )
+    parts = [named.with_columns(label=lit("All")), named]
+    counts = pl.concat(parts[: 1 + (named["label"].n_unique() > 1)], how="vertical")
+    shares = counts.group_by("label", "class", maintain_order=True).agg(n=pl.len())
+    shares = shares.with_columns(x=col("n") / col("n").sum().over("label"))
+    every = pl.DataFrame({"class": CLASSES}, {"class": pl.Enum(CLASSES)})
+    labels = shares.select("label").unique(maintain_order=True)
+    used = every.join(shares, on="class", how="semi")
+    grid = labels.join(used, how="cross").join(shares, on=("label", "class"), how="left")
+    grid = grid.with_columns(col("x").fill_null(0), color=col("class").cast(pl.String))
+    unknown = grid.filter(color="unknown").select("label", unknown="x")
+    grid = grid.join(unknown, on="label").sort(col("label") != "All", "unknown", "label", "class")
+    grid = grid.select("label", "color", "x")
+    yield Exhibit("classes", "What is known, by class", grid, {"x": "percent"}, "shares")
+
+
+def _disputed(
+    results: Results, wide: pl.DataFrame, instruments: Sequence[str]
+) -> Iterator[Exhibit]:
+    """The facts on which instruments disagree most, with every answer."""
+    share = pl.mean_horizontal(pl.exclude("fact_no"))
+    split = wide.with_columns(gap=(share - 0.5).abs(), share=share)
+    split = split.filter(col("share").is_between(0, 1, closed="none")).sort("gap", "fact_no")
+    answers = results.rows.with_columns(
+        text=pl.when("correct").then(lit("✓ ")).otherwise(lit("")) + col("answer").cast(pl.String)
+    ).pivot("instrument", index="fact_no", values="text")
+    facts = results.facts.select("fact_no", "subject", "gold")
+    table = split.head(DISPUTED).select("fact_no").join(facts, on="fact_no", maintain_order="left")
+    table = table.join(answers, on="fact_no", maintain_order="left").drop("fact_no")
+    if len(table):
+        note = f"{len(split):,} of {len(wide):,} facts are correct by some instruments only."
+        yield Exhibit("disputed", "Facts on which instruments disagree", table, note=note)
+
+
+DISPUTED = 20  # facts shown

@@ -59,6 +59,11 @@ def build(
     plain = estimates.filter(col("run").is_null())
     extra = view.layout.extra(results, plain) if view.layout.extra else ()
     exhibits = [*extra, *figures, *exhibits]
+    first = [item for item in exhibits if item.id in view.layout.lead]
+    exhibits = [item for item in exhibits if item not in first]
+    finding = view.layout.finding
+    found = finding(results, plain, view.model, view.dataset) if finding else ()
+    sentences = [Sentence(*sentence) for sentence in found]
     named = " · ".join(filter(None, (view.model, view.dataset, view.layout.title)))
     broken_down = [*sections.breakdowns(view), *exhibits]
     varied = [f"by-{column_name(axis)}" for axis in getattr(results.probe, "varied", ())]
@@ -74,10 +79,10 @@ def build(
         ),
     ]
     return Report(
-        title=title(view),
+        title=sentences[0] if sentences else title(view),
         kicker=f"{results.probe.name.upper()} · {named}",
-        summary=list(summary(view)),
-        lead=list(lead(view)),
+        summary=sentences[1:] or list(summary(view)),
+        lead=first or list(lead(view)),
         warnings=[(heading, lines) for heading, lines in warnings(view).items() if lines],
         sections=[section for section in parts if section.items],
         estimates=estimates,

@@ -153,7 +153,7 @@ def latex_table(shown: Sequence[Column], caption: str) -> str:
 
 
 def write_svg(report: Report, folder: Path) -> list[Path]:
-    kinds = ("intervals", "bars", "lines", "histogram", "heat", "strip")
+    kinds = ("intervals", "bars", "shares", "lines", "histogram", "heat", "strip")
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, item in _named(report, kinds).items():

@@ -57,6 +57,31 @@ SENTENCES = {
     "{n:#relation}{over:listed} and below it on {below:count}{under:listed} (Holm).",
     "relations.none": "No single relation differs significantly from it (Holm, {per:#fact} per "
     "relation on average).",
+    # the profile: what a model knows by every instrument
+    "profile.title": "{model:name} is correct on {low:percent} to {high:percent} of {n:#fact}, "
+    "depending on how it is asked",
+    "profile.title.recalled": "{model:name} recalls {recalled:percent} of {n:#fact} and is correct "
+    "on {low:percent} to {high:percent}, depending on how it is asked",
+    "profile.title.known": "{model:name} knows about {known:percent} of {n:#fact}",
+    "profile.title.none": "{model:name} shows no evidence of knowledge beyond chance on {n:#fact}",
+    "profile.asked": "{model:name} was asked about {n:#fact!} of {relations:#relation} from "
+    "{dataset} in {k:#way}{left:dropped}.",
+    "profile.range": "It is correct on {low:percent!} ({lowest}; chance {low_chance:percent}) to "
+    "{high:percent!} ({highest}; chance {high_chance:percent}) of them.",
+    "profile.recalled": "It writes the object of {recalled:percent!} after a question or a "
+    "statement (dealt answers: {by_chance:percent}).",
+    "profile.examples": "With examples it writes that of another {share:percent} (dealt answers: "
+    "{by_chance:percent}).",
+    "profile.recognized": "It ranks the object first among options for another {share:percent} "
+    "(dealt answers: {by_chance:percent}).",
+    "profile.evidence": "Mean accuracy is {mean:percent}, above the {needed:percent} that 95% of "
+    "deals of its answers to other facts stay under.",
+    "profile.none": "Mean accuracy is {mean:percent}, which is {'not above':strong} the "
+    "{needed:percent} that 95% of deals of its answers to other facts stay under. So nothing is "
+    "estimated.",
+    "profile.known": "From the overlap of the instruments, about {e:estimate} is known. On "
+    "trained models with known truth this estimate was off by {mae:percent} on average and by up "
+    "to {worst:percent}.",
     # warnings
     "excluded": "{k:count!} of {n:#fact} excluded: {reasons:reasons}.",
     "excluded.score": "Score them all with {command:code}.",

@@ -1,4 +1,4 @@
-"""Figures as SVG text: intervals, bars, lines, histograms, heat maps and token strips.
+"""Figures as SVG text: intervals, bars, shares, lines, histograms, heat maps and token strips.
 
 Each is drawn at a given width, so that a page can hold a wide and a narrow drawing of the same
 data. Colors are classes: the style sheet of a page decides, and `standalone` embeds a light one.
@@ -260,6 +260,24 @@ def bars(item: Exhibit, width: float) -> Drawing:
     return parts, top + (tall + head) * len(rows) + 6, width
 
 
+def shares(item: Exhibit, width: float) -> Drawing:
+    """Stacked shares: a bar of full width per label, a part per color."""
+    rows, css = list(by_label(item.frame).items()), series(item)
+    left = min(max(measure(str(name)) for name, _ in rows) * 1.08 + 14, 0.4 * width)
+    parts, top = legend(css, 0, width, bars=True)
+    for i, (name, points) in enumerate(rows):
+        x, y = left, top + 2 + ROW * i
+        parts.append(label(left - 10, y + 14, cell(name), "", "end", left - 12))
+        for color, row in points.items():
+            wide, text = (row["x"] or 0) * (width - left), number(row["x"], "percent")
+            parts.append(rect(x, y, wide, ROW - 4, css[color]))
+            if measure(text, SMALL) < wide - 6:
+                middle = x + wide / 2
+                parts.append(label(middle, y + 14, text, "on", "middle", size=SMALL))
+            x += wide
+    return parts, top + ROW * len(rows) + 6, width
+
+
 def lines(item: Exhibit, width: float) -> Drawing:
     """Lines with bands, points with names, or a histogram, over two axes."""
     frame, css = item.frame, series(item)
@@ -380,6 +398,7 @@ def strip(item: Exhibit, width: float) -> Drawing:
 DRAW: dict[str, Callable[[Exhibit, float], Drawing]] = {
     "intervals": intervals,
     "bars": bars,
+    "shares": shares,
     "lines": lines,
     "histogram": lines,
     "heat": heat,
