@@ -69,7 +69,8 @@ def sharing(
 
     def averaged(a: str, b: str) -> tuple[float, int] | None:
         part = shares(a, b)
-        return ((part["both"] / part["n"]).mean(), part.height) if part.height else None
+        values = (part["both"] / part["n"]).to_numpy()
+        return (float(values.mean()), len(values)) if len(values) else None
 
     return {"sharing": _matrix(names, pooled), "subsumption": _matrix(names, averaged)}
 

@@ -168,7 +168,7 @@ def differences(
     estimates = [_paired(parts[a], parts[b], one, seed) for a, b in pairs]
     unit = unit_of_differences(metric)
     p_values = [e.p for e in estimates if e.p is not None]
-    corrected = dict(zip(p_values, holm(p_values), strict=True))
+    corrected: dict[float | None, float] = dict(zip(p_values, holm(p_values), strict=True))
     return [
         Difference(
             a, b, e, corrected.get(e.p), _smallest(parts[a], parts[b]) if simple else None, unit
@@ -259,21 +259,23 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
     t = sign * np.subtract.outer(totals, totals) / errors
     critical = np.inf
     if len(order) == 2:
-        second, first = aligned.names
-        [lead] = differences(aligned, metric, [(first, second)], seed)
+        base, other = aligned.names
+        [lead] = differences(aligned, metric, [(other, base)], seed)
         critical = 0.0 if lead.significant else np.inf
     else:
-        lead = Difference(*order[:2], Estimate((totals[0] - totals[1]) / n, n=n), None, None)
+        first, second, unit = *order[:2], unit_of_differences(metric)
+        value = float(totals[0] - totals[1]) / n
+        lead = Difference(first, second, Estimate(value, n=n), None, None, unit)
         if len(sums) >= FEWEST:
             flips = 2 * flipped_sums(sums, generator(seed, "leaderboard"), FLIPS) - totals
             gaps = (np.abs((flips[:, [i]] - flips) / e).max(axis=1) for i, e in enumerate(errors))
             largest = np.sort(reduce(np.maximum, gaps))
             critical = float(largest[-(ceil(LEVEL * (1 + FLIPS)) - 1)]) + FLAT
             p = (1 + int((largest >= abs(t[0, 1]) - FLAT).sum())) / (1 + FLIPS)
-            value, half = lead.estimate.value or 0.0, critical * float(errors[0, 1]) / n
-            smallest = _smallest(*(parts[name] for name in order[:2]), critical)
-            lead = Difference(*order[:2], Estimate(value, value - half, value + half, n, p), p,
-                              smallest, unit_of_differences(metric))  # fmt: skip
+            half = critical * float(errors[0, 1]) / n
+            e = Estimate(value, value - half, value + half, n, p)
+            smallest = _smallest(parts[first], parts[second], critical)
+            lead = Difference(first, second, e, p, smallest, unit)
     better = t > critical
     ranks = {
         name: (1 + int(better[:, i].sum()), len(order) - int(better[i].sum()))
