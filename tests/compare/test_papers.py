@@ -420,8 +420,8 @@ BELIEFS: dict[str, tuple[tuple[str, ...], str, Expected]] = {
     "Figure 2": ((SMALL,), LARGE, lambda r: shared_cells(r[SMALL], r[LARGE], r[MANUAL])),
     "Table 7": (("small", ZERO), "Oracle", lambda r: coverage(r[f"small {ZERO} all"])),
     "Bias": (("small",), "single-prompt", lambda r: bias_level(r["runs"][SMALL])),
-    "Inflation": (("[X] P31 lies in [Y].", SMALL), "acc_at_1",
-                  lambda r: over_facts(of(r[SMALL], text="[X] P31 lies in [Y]."))),
+    "Inflation": (("P31", SMALL), "acc_at_1",
+                  lambda r: over_facts(of(r[SMALL], text="[X] P31 is in [Y]."))),
     "Table 10": (("large",), "Subject", lambda r: 0.0),
     "Table 11": (("small",), "MyriadLAMA Min", lambda r: by_template(r[SMALL], min)),
     "Table 12": (("small", ZERO), "Relation Consist",
@@ -610,7 +610,8 @@ def test_a_paper_of_your_own(make: Callable[..., sonde.Run], tmp_path: Path) -> 
     shown = paper(str(file), {"one": run})
     assert shown.title == "Tables and figures of Towns"
     expect = over_relations(run.rows().with_columns(pl.col(pl.Enum).cast(pl.String)))
-    assert cell(shown["table-1"], ("small",), "P@1") == pytest.approx(expect)
+    table: Any = shown["table-1"]
+    assert cell(table, ("small",), "P@1") == pytest.approx(expect)
 
 
 def test_relations_of_the_user_replace_those_of_the_paper(make: Callable[..., sonde.Run]) -> None:

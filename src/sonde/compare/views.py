@@ -24,7 +24,7 @@ from sonde.compare.learned import OF_FACTS, learn
 from sonde.compare.pairwise import CORRECT, KNOWN, leaderboard
 from sonde.core.components import build
 from sonde.core.errors import DataError, UsageError, nearest
-from sonde.evaluation.estimate import Group, Metric, estimate, estimate_results
+from sonde.evaluation.estimate import Metric, estimate, estimate_results
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import pearson, ranks
 from sonde.models.families import plain
@@ -54,7 +54,7 @@ class View:
         relations: those of the paper, unless the user names others.
         least: how many runs it needs.
         over: relations or facts; by default as in the probe's report.
-        build: how it is made, see `BUILD`.
+        build: how it is filled, see `BUILD`.
         sort: the heading by which rows are sorted, or "spread".
         command: makes its runs.
         impossible: why no runs have it.
@@ -108,6 +108,7 @@ def run_facts(c: Condition) -> dict[str, str]:
         **{name: getattr(c.known, name, "") for name in described},
         "run": c.name,
         "probe": c.probe,
+        "dataset": c.run.manifest.dataset["name"],
         "loaded": c.run.manifest.model["name"],
         "model": base or c.model,
         "method": method,
@@ -144,15 +145,12 @@ class Tables:
         every = pl.DataFrame([self.facts[c.name] for c in chosen]).fill_null("")
         known_facts = {f.name: ", ".join(f.unique(maintain_order=True)) for f in every}
         heads = {head.format_map(known_facts): spec for head, spec in view.columns.items()}
-        sizes = {c.name: c.prompted.height for c in chosen}
-        counts = ", ".join(f"{name}: {n:,}" for name, n in sizes.items())
-        note = f"The runs have different facts ({counts})." * (len({*sizes.values()}) > 1)
         for e in BUILD[view.build](self, replace(view, columns=heads), chosen):
             if not e.frame.is_empty():
                 yield e._replace(
                     id=re.sub(r"\W+", "-", view.name.lower()),
                     title=f"{view.name}. {view.title}" + f": {e.title}" * bool(e.title),
-                    note=" ".join(filter(None, (view.note, e.note, note))),
+                    note=" ".join(filter(None, (view.note, e.note))),
                 )
 
     def estimates(self, c: Condition, view: View, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -171,12 +169,13 @@ class Tables:
                 columns = [Metric(name, num=col(name).mean(), unit="number") for name in rows]
                 metrics = [m for m in metrics if getattr(m, "id", "") in named] or columns
             if key not in self.frames:
-                # a fact by itself has no interval
-                groups = [Group(tuple(by), fine="subject" in by)] if by else probe.groups
+                groups = [tuple(by)] if by else probe.groups
                 self.frames[key] = estimate(
                     c.results, metrics, groups=groups, over=(over,), seed=self.seed, whole=not by
                 )
             frame = self.frames[key]
+            if "subject" in by:  # a fact by itself has no interval
+                frame = frame.with_columns(low=None, high=None)
         units = {m.id: m.unit for one in metrics for m in getattr(one, "metrics", (one,))}
         group = [col(name).list.get(0, null_on_oob=True) for name in ("group_by", "group")]
         gap = col("of") == "difference"
@@ -211,6 +210,7 @@ class Tables:
             parts.append(part)
         frame = pl.concat(parts, how="diagonal_relaxed")
         frame = frame.filter(col("size") == col("size").max().over(axes))
+        frame = frame.unique([*axes, "spec"], keep="first", maintain_order=True)
         for axis in view.pivot:
             values = [*view.columns] if axis == "column" else [*dict.fromkeys(frame[axis])]
             frame = frame.with_columns(col(axis).cast(pl.Enum(values)))
@@ -271,9 +271,9 @@ def correlations(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator
     lines = []
     for (name, *_), part in wide.group_by(by or lit("all"), maintain_order=True):
         values = part.select(x, y).to_numpy().T
-        if found := pearson(*values):
+        if result := pearson(*values):
             rho = pearson(*map(ranks, values))
-            lines.append((name, *found, rho and rho[0], len(part)))
+            lines.append((name, *result, rho and rho[0], len(part)))
     heads = ("relation", "Pearson correlation", "p-value", "Spearman correlation", "runs")
     if not by:
         points = wide.select(col(x).alias("x"), col(y).alias("y"), label=index[0])
@@ -290,9 +290,13 @@ def report(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
             if part.id in view.columns.values():
                 name = "color" if part.kind == "lines" else "run"
                 frames.append(part.frame.with_columns(lit(c.name).alias(name)))
-                made = part
+                last = part
     if frames:
-        yield made._replace(title="", frame=pl.concat(frames))
+        frame = pl.concat(frames)
+        if view.sort:  # the first of each relation
+            frame = frame.sort(view.sort, descending=True, maintain_order=True)
+            frame = frame.unique(("run", "relation"), keep="first", maintain_order=True)
+        yield last._replace(title="", frame=frame)
 
 
 def histogram(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
@@ -312,7 +316,8 @@ def places(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
     for c in chosen:
         table = c.results.table(["relation", "place", "place_group", "subject", "clean", "changed"])
         rows = table.filter(col("relation") == col("relation").first()).sort("place").collect()
-        kind = col("place_group").cast(pl.String).replace({"before": "other"})
+        group = col("place_group").cast(pl.String)
+        kind = pl.when(group.is_in(["replaced", "after_1"])).then(group).otherwise(lit("other"))
         dots = rows.select(
             x="place", color=kind, label="subject", y=pl.coalesce("changed", "clean")
         )
@@ -486,20 +491,20 @@ def paper(
         every = {n: c for n, c in every.items() if c.probe == "lama"}
         learned = learn({n: runs[n] for n in every}, easy, seed) if every else None
     t = Tables(every, learned, seed)
-    made: list[Exhibit] = []
+    exhibits: list[Exhibit] = []
     left: dict[str, list[tuple[str, str]]] = {"command": [], "reason": []}
     for view in views:
-        label, n, why = f"{view.name}. {view.title}", len(made), view.command
+        label, n, why = f"{view.name}. {view.title}", len(exhibits), view.command
         if view.impossible:
             left["reason"].append((label, view.impossible))
             continue
         try:
-            made += t.make(replace(view, relations=() if relations else view.relations))
+            exhibits += t.make(replace(view, relations=() if relations else view.relations))
         except UsageError as error:
             why = str(error)
-        if len(made) == n:
+        if len(exhibits) == n:
             left["command"].append((label, why))
-    if not made:
+    if not exhibits:
         raise UsageError(f"no run fits a table of {name!r}; make one: {left['command'][0][1]}")
     titles = {"command": "Not filled by these runs", "reason": "Not from runs"}
     lists = [
@@ -507,10 +512,17 @@ def paper(
         for head, lines in left.items()
         if lines
     ]
-    sections = [Section("views", "Tables and figures", made), Section("left", "Not shown", lists)]
+    sizes = {run: c.prompted.height for run, c in every.items()}
+    counts = ", ".join(f"{run}: {n:,}" for run, n in sizes.items())
+    sections = [
+        Section("views", "Tables and figures", exhibits),
+        Section("left", "Not shown", lists),
+    ]
     return Report(
         title=f"Tables and figures of {title}",
         kicker=f"Comparison of {len(runs)} runs",
+        warnings=[("Warning", [f"The runs have different facts ({counts})."])]
+        * (len({*sizes.values()}) > 1),
         sections=[section for section in sections if section.items],
         provenance={name: run.provenance() for name, run in runs.items()},
     )
