@@ -41,7 +41,7 @@ def main() -> None:
     """Measure, print, and store where asked."""
     options = parser((__doc__ or "").splitlines()[0])
     options.add_argument("--samples", type=int, default=1000)
-    given = options.parse_args()
+    arguments = options.parse_args()
     rng = np.random.default_rng(0)
     population = people(rng)
     truth = {key: value for key, value, *_ in numbers(population)}
@@ -49,7 +49,7 @@ def main() -> None:
     for size in SIZES:
         held: dict[tuple[str, str], list[float]] = defaultdict(list)
         contradictions = 0
-        for _ in range(given.samples):
+        for _ in range(arguments.samples):
             for key, _, low, high, p in numbers(sample(population, size, rng)):
                 held[key].append(low <= truth[key] <= high)
                 contradictions += p is not None and (p < 0.05) == (low < 0 < high)
@@ -62,20 +62,20 @@ def main() -> None:
     tell(
         Result(
             name=NAME,
-            title=f"Coverage of 95% intervals in {given.samples:,} samples",
+            title=f"Coverage of 95% intervals in {arguments.samples:,} samples",
             columns=("estimate", "subjects of each relation", "truth", "covered", "error"),
             rows=tuple(rows),
             findings=("Means over two relations; facts of a subject depend on each other.",),
         ),
-        write=given.write,
+        write=arguments.write,
     )
 
 
 def numbers(table: Results) -> Iterator[tuple[tuple[str, str], float, float, float, float | None]]:
     frame = estimate(table, METRICS, over=["relations"])
     columns = ("metric", "of", "value", "low", "high", "p")
-    for id, of, *found in frame.select(columns).iter_rows():
-        yield (id, of), *found
+    for id, of, *numbers in frame.select(columns).iter_rows():
+        yield (id, of), *numbers
 
 
 def people(rng: np.random.Generator) -> Results:

@@ -1,6 +1,6 @@
 """Estimates of made-up graded prompts: seconds with groups and at a million, memory at 7.4 million.
 
-No model and no files are needed. Each case runs in a process of its own, on one thread.
+No model and no files are needed. Each case runs in a separate process, on one thread.
 """
 
 import argparse
@@ -48,7 +48,7 @@ CASES: dict[str, tuple[int, int, int, Sequence[m.Metric], Sequence[str | Group],
 
 @dataclass(frozen=True, kw_only=True)
 class Measured:
-    """What another process measured; memory in bytes, `loaded` with the rows alone."""
+    """Figures of another process; memory in bytes, `loaded` with the rows alone."""
 
     rows: int
     estimates: int
@@ -62,17 +62,19 @@ def main() -> None:
     """Measure, print, and store where asked."""
     options = parser((__doc__ or "").splitlines()[0])
     options.add_argument("--child", help=argparse.SUPPRESS)
-    given = options.parse_args()
-    if given.child:
-        print(json.dumps(asdict(child(*CASES[given.child][:5]))))
+    arguments = options.parse_args()
+    if arguments.child:
+        print(json.dumps(asdict(child(*CASES[arguments.child][:5]))))
         return
     os.environ |= {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1"}
     load, rows = os.getloadavg()[0], []
     for name, case in CASES.items():
-        found = elsewhere(NAME, Measured, name)
-        times = (f"{found.seconds:.2f}", f"{found.processor:.2f}")
-        memory = (f"{size / 2**20:,.0f}" for size in (found.loaded, found.peak))
-        rows.append((name, f"{found.rows:,}", f"{found.estimates:,}", *times, *memory, case[5]))
+        measured = elsewhere(NAME, Measured, name)
+        times = (f"{measured.seconds:.2f}", f"{measured.processor:.2f}")
+        memory = (f"{size / 2**20:,.0f}" for size in (measured.loaded, measured.peak))
+        rows.append(
+            (name, f"{measured.rows:,}", f"{measured.estimates:,}", *times, *memory, case[5])
+        )
     tell(
         Result(
             name=NAME,
@@ -82,7 +84,7 @@ def main() -> None:
             rows=tuple(rows),
             findings=(f"Load of the machine before: {load:.1f}.",),
         ),
-        write=given.write,
+        write=arguments.write,
     )  # fmt: skip
 
 
@@ -96,10 +98,10 @@ def child(
     table = world(relations, facts, prompts)
     estimate(world(2, 2, 2), metrics, groups=groups)  # imports
     loaded, began, before = memory_now(), time.perf_counter(), time.process_time()
-    found = estimate(table, metrics, groups=groups)
+    frame = estimate(table, metrics, groups=groups)
     return Measured(
         rows=table.rows.height,
-        estimates=found.height,
+        estimates=frame.height,
         seconds=time.perf_counter() - began,
         processor=time.process_time() - before,
         loaded=loaded,

@@ -208,7 +208,7 @@ class Pass:
         table = table if first.where is None else table.filter(first.where)
         if self.keys:
             table = _explode(table, self.keys).join(self.groups.lazy(), on=self.keys)
-            # each group has facts and relations of its own, so that views need not know of groups
+            # facts and relations are numbered per group, so that views need not know of groups
             numbers = (col(n).to_physical().cast(pl.Int64) for n in ("fact_no", "relation"))
             table = table.with_columns(number * self.size + col("pool") for number in numbers)
         elif first.pooled:
@@ -228,7 +228,7 @@ class Pass:
         return (units.drop_nulls(by) if by else units).sort("fact_no")
 
     def sum(self, metric: Metric, units: pl.DataFrame) -> None:
-        """Add units of some relations. The second numerator may have a denominator of its own."""
+        """Add units of some relations. The two numerators may have different denominators."""
         sample, clusters = self.samples[metric.id], self.clusters
         names = [f"{metric.id}/{name}" for name in ("num", "baseline", "den", "reference")]
         names = [name for name in names if name in units.columns]
@@ -479,7 +479,8 @@ def _units(
     every = [(one, query) for one in passes for query in one.queries.values()]
     pooled = [pair for pair in every if pair[1][0].pooled and "relation" not in pair[0].keys]
     apart = [pair for pair in every if pair not in pooled]
-    for block, queries in (*((rows[a:b], apart) for a, b in pairwise(cuts)), (rows, pooled)):
+    # the largest first, so that its memory is used again
+    for block, queries in ((rows, pooled), *((rows[a:b], apart) for a, b in pairwise(cuts))):
         table = replace(results, rows=block).table()
         try:
             units = [one.units(table, metrics) for one, metrics in queries]
@@ -515,7 +516,7 @@ def _collect(passes: Sequence[Pass], results: "Results | None" = None) -> None:
         for sample, table in zip(members, tables, strict=True):
             stop = start + table[0].size
             num, den = rows[index[start:stop]].reshape(*table.shape[1:], -1)
-            # a draw without any denominator tells nothing
+            # a draw without any denominator repeats the estimate
             ratios = np.repeat(num[..., :1] / den[..., :1], num.shape[-1], axis=-1)
             sample.ratios[relation] = np.divide(num, den, out=ratios, where=den > 0)
             start = stop

@@ -63,11 +63,11 @@ SINGLE_PROMPT = accuracy(
 )
 
 
-def p_at(k: int, id: str = "", **changes: Any) -> Metric:
+def p_at(k: int, **changes: Any) -> Metric:
     """Share of facts with a correct name among the first k answers."""
     help = f"share of facts with a correct name among the {k} most likely answers"
-    found = (k >= RANK).fill_null(False).mean()
-    return replace(Metric(id or f"p_at_{k}", num=found, label=f"P@{k}", help=help), **changes)
+    share = (k >= RANK).fill_null(False).mean()
+    return replace(Metric(f"p_at_{k}", num=share, label=f"P@{k}", help=help), **changes)
 
 
 def mrr(id: str = "mrr", **changes: Any) -> Metric:
@@ -136,7 +136,7 @@ def consistency(id: str = "consistency", view: View = ALL_PROMPTS, **changes: An
 def both_agreements(group: str, matches: Matches | None = None) -> View:
     """Pairs of prompts whose templates are of one group, and of two.
 
-    Relations without a group of two templates are left out.
+    Relations without a group of two templates do not count.
     """
 
     def view(rows: LazyFrame) -> LazyFrame:

@@ -73,7 +73,7 @@ def choice_of_prompts(draws: int = 50_000) -> Special:
 
     Rank: the mean rank of hand-written templates among all of their relation by accuracy, 1 is
     best. Templates of equal accuracy share their mean rank. n counts hand-written templates;
-    relations without them, or without others, are left out.
+    relations without them, or without others, do not count.
     """
     numbers = (
         ("range", "range", "best minus worst accuracy"),

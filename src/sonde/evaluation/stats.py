@@ -78,7 +78,7 @@ def wilson(successes: Any, n: Any) -> tuple[Any, Any]:
 
 
 def newcombe(won: float, lost: float, n: float) -> tuple[float, float]:
-    """Interval of won − lost, two shares of n trials, each of which is won, lost or neither."""
+    """Interval of won − lost, two shares of n trials, each won, lost or neither."""
     (low1, high1), (low2, high2) = wilson(won * n, n), wilson(lost * n, n)
     down = (won - low1) ** 2 + (high2 - lost) ** 2
     up = (high1 - won) ** 2 + (lost - low2) ** 2
@@ -266,12 +266,12 @@ def success_distribution(rates: Floats) -> Floats:
     kinds, index = np.unique(rates, return_inverse=True)
     cells = index.reshape(rates.shape) + np.arange(ways) * len(kinds)
     counts = np.bincount(cells.ravel(), minlength=ways * len(kinds)).reshape(ways, -1)
-    turns = np.exp(-2j * np.pi * np.arange((trials + 1) // 2 + 1) / (trials + 1)) - 1
+    angles = np.exp(-2j * np.pi * np.arange((trials + 1) // 2 + 1) / (trials + 1)) - 1
     step = max(1, TABLE // max(len(kinds), ways))
     parts = []
-    for start in range(0, len(turns), step):
+    for start in range(0, len(angles), step):
         # never log 0: a half turn is not exact in floating point
-        logs = np.log(1 + kinds[:, None] * turns[start : start + step])
+        logs = np.log(1 + kinds[:, None] * angles[start : start + step])
         times = counts.astype(np.float64)
         parts.append(np.exp(times @ logs.real + 1j * (times @ logs.imag)).mean(axis=0))
     return _proper(np.fft.irfft(np.concatenate(parts), trials + 1))
