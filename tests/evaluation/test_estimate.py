@@ -228,6 +228,16 @@ def test_interval_and_p_of_a_difference_agree(pairs: list[tuple[bool, bool]]) ->
     assert -1 <= found["low"] <= found["value"] <= found["high"] <= 1
 
 
+@pytest.mark.parametrize("relations", [1, 2])
+def test_few_changed_outcomes_have_newcombes_interval(relations: int) -> None:
+    rows = {"fact_no": range(20), "correct": [1.0] + [0.0] * 19, "baseline": [0.0] * 20}
+    table = results({"relation": [f"P{i * relations // 20}" for i in range(20)]}, rows)
+    found = one(table, m.accuracy(), "difference")
+    ends = stats.newcombe(1 / 20, 0, 20)
+    assert found["p"] >= 0.05
+    assert (found["low"], found["high"]) == pytest.approx(ends)
+
+
 def test_few_clusters_have_no_test() -> None:
     found = one(outcomes([1.0] * 5), m.accuracy(), "difference")
     assert (found["value"], found["low"], found["high"], found["p"]) == (1, None, None, None)

@@ -334,7 +334,7 @@ class Pass:
             .group_by(code=owner if split else owner % self.size)
             .agg(
                 pl.sum("facts", "clusters", "prompts"),
-                col("binary0", "binary1").all() & (pl.len() == 1),
+                pl.all("binary0", "binary1"),
                 strata=pl.len(),
                 groups=col("label").explode().n_unique(),
                 # independent trials with the variance of the average
@@ -364,7 +364,7 @@ class Pass:
                 if not self.fine:
                     ends[:2] = stats.interval(draws, clusters, strata, metric.centered)
                 # where nothing varies, other facts still may differ
-                alone = table[f"binary{role}"] & (stat is None)
+                alone = table[f"binary{role}"] & (strata == 1) & (stat is None)
                 flat = np.isnan(ends[0]) & share & (value >= 0) & (value <= 1)
                 some = alone | flat
                 size = np.where(alone, table["facts"], table[f"trials/{way}"])[some]
