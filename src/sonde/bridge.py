@@ -42,7 +42,7 @@ def as_block(batch: PromptBatch) -> prompts.Block:
         lists = pl.Series("options", batch.options, dtype=pl.List(pl.String))
         frame = frame.drop("options_id").with_columns(lists.gather(batch.options_ids()))
     frame = frame.rename({"example_spans": "turns"}, strict=False)
-    return prompts.Block(frame=frame, want=want, cloze=batch.cloze)
+    return prompts.Block(frame=frame, want=want, cloze=batch.cloze, raw=batch.raw)
 
 
 def _want(batch: PromptBatch) -> prompts.Want:

@@ -96,12 +96,14 @@ class PromptBatch:
         request: what is computed for each of them.
         options: lists of options, numbered by `options_id` (without that column: number 0).
         cloze: each prompt is one template filled with its subject and nothing else.
+        raw: sent as it is, also to a model that chats.
     """
 
     frame: pl.DataFrame
     request: AnyRequest
     options: Sequence[Names] = ()
     cloze: bool = False
+    raw: bool = False
 
     @classmethod
     def of(cls, prompts: Iterable[Mapping[str, Any]], request: AnyRequest) -> "PromptBatch":

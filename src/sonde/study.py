@@ -16,13 +16,14 @@ from typing import Any, NamedTuple
 
 from sonde import api
 from sonde.core.components import build
-from sonde.core.errors import SondeError, UsageError, nearest
+from sonde.core.errors import AbilityError, SondeError, UsageError, nearest
+from sonde.core.facts import Dataset
+from sonde.data.tables.columns import parse_columns
 from sonde.probes import PROBES
 from sonde.runs.refusals import suited
 from sonde.runs.run import Run, released, run
 
 LISTS = ("model", "data", "probe")
-CHAT = ("auto", "never", "always")
 
 
 def flags(function: Callable[..., Any]) -> list[str]:
@@ -104,6 +105,8 @@ def read_study(config: Mapping[str, Any] | str | Path) -> list[Cell]:
                 folder = out / "-".join(map(short, (probe, name, model)))
                 how = {key: values[key] for key in values if key in load}
                 cells.append(Cell(probe, model, name, folder, how, common | here, settings[probe]))
+    if len(cells) == 1 and "out" in values:
+        return [cells[0]._replace(out=out)]
     if again := [path for path, k in Counter(cell.out for cell in cells).items() if k > 1]:
         raise UsageError(f"two runs would be stored in {again[0]}; rename a model or a table")
     return cells
@@ -115,23 +118,28 @@ def short(reference: str) -> str:
     return re.sub(r"[^\w.-]+", "-", last.rpartition(":")[2].removesuffix(".csv"))
 
 
-def run_cell(cell: Cell, progress: Callable[[float, int], None] | None = None) -> Run:
-    """Make one run of a study, or go on with it.
+def prepare(cell: Cell) -> tuple[Any, Any, Dataset]:
+    """The probe, the model and the dataset of a cell.
 
     For the profile a model chats if it has a chat template, unless `chat` is given.
     """
-    data = api.dataset(cell.data, **cell.select)
-    load = dict(cell.load)
-    if cell.probe == "profile" and load.get("chat", "auto") == "auto":
-        load["chat"] = "always"
-        try:
-            model = api.model(cell.model, data=data, **load)
-        except SondeError:  # it has no chat template
-            load["chat"] = "never"
-            model = api.model(cell.model, data=data, **load)
-    else:
-        model = api.model(cell.model, data=data, **load)
-    probe = suited(build(PROBES.find(cell.probe), cell.settings), model, data)
+    select, load = dict(cell.select), dict(cell.load)
+    if isinstance(columns := select.get("columns"), str):
+        select["columns"] = parse_columns(columns.split(","))
+    data = api.dataset(cell.data, **select)
+    automatic = cell.probe == "profile" and load.get("chat", "auto") == "auto"
+    try:
+        model = api.model(cell.model, data=data, **load | ({"chat": "always"} if automatic else {}))
+    except AbilityError:
+        if not automatic:
+            raise
+        model = api.model(cell.model, data=data, **load | {"chat": "never"})
+    return suited(build(PROBES.find(cell.probe), cell.settings), model, data), model, data
+
+
+def run_cell(cell: Cell, progress: Callable[[float, int], None] | None = None) -> Run:
+    """Make one run of a study, or go on with it."""
+    probe, model, data = prepare(cell)
     with released(model):
         return run(probe, model, data, cell.out, progress=progress)
 

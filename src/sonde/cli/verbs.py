@@ -156,6 +156,10 @@ VERBS = {
         "sonde.cli.run:demo",
         "Probe SmolLM2-135M, a real model, on the bundled facts.",
     ),
+    "profile": (
+        "sonde.cli.profile:profile",
+        "What does a model know, and how far does that depend on how it is asked?",
+    ),
     "run": (
         "sonde.cli.run:app",
         "Put a probe's questions to a model and report what it knows.",

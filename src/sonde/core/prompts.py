@@ -204,12 +204,13 @@ class Block:
     Its columns: `fact`, `relation`, `template`, `subject`; what else tells the probe's prompts
     apart; `prefix` and `suffix`; `turns` where prompts hold examples; and `options` or `spans`
     where each row has its own. `cloze`: each row is a single sentence that asks for the object of
-    `subject` in `relation`.
+    `subject` in `relation`. `raw`: sent as it is, also to a model that chats.
     """
 
     frame: Frame
     want: Want
     cloze: bool = False
+    raw: bool = False
 
     def __len__(self) -> int:
         return self.frame.height

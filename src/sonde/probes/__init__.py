@@ -19,6 +19,7 @@ MODULES = {
     "lke-sequence": "sonde.probes.sequence:LkeSequence",
     "lke-shots": "sonde.probes.presets:LkeShots",
     "monitor": "sonde.probes.monitor:Monitor",
+    "profile": "sonde.probes.profile:Profile",
     "qa": "sonde.probes.qa:Qa",
 }
 
@@ -35,6 +36,7 @@ SUMMARIES = {
     "lke-sequence": "Probability along a sequence of facts, some of them false.",
     "lke-shots": "Accuracy by number of examples, and how many are enough.",
     "monitor": "Do answers survive other templates and misleading cues?",
+    "profile": "What a model knows, by every way to ask it.",
     "qa": "Questions with lists of answers, judged as sets.",
 }
 

@@ -29,7 +29,7 @@ from sonde.prompts import PromptBatch
 if TYPE_CHECKING:
     from sonde.evaluation.estimate import Contrast, Group, Metric, Special
 
-Capability = Literal["score", "fill", "generate", "sample", "trace"]
+Capability = Literal["score", "fill", "generate", "sample", "trace", "chat"]
 Requires = Sequence[frozenset[Capability]]
 
 

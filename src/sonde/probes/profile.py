@@ -139,6 +139,7 @@ class Profile(Probe):
         def batch(
             instrument: str, request: AnyRequest, prefixes: Iterable[str], template: str = LISTED
         ) -> PromptBatch:
+            raw = not (self.chat and instrument == "question")
             frame = facts.select(
                 relation=lit(relation.id),
                 fact="fact",
@@ -148,7 +149,7 @@ class Profile(Probe):
                 prefix=pl.Series(list(prefixes), dtype=pl.String),
                 suffix=lit(""),
             )
-            return PromptBatch(frame=frame, request=request, options=options)
+            return PromptBatch(frame=frame, request=request, options=options, raw=raw)
 
         layout = list_layout("colon", "newline", language)
         lines = [Line(fact="", subject=row["subject"], object=object) for row, object in shown]
@@ -382,7 +383,7 @@ KNOWN = Metric(
 def _named(batch: PromptBatch, instrument: str) -> PromptBatch:
     frame = batch.frame.with_columns(instrument=lit(instrument))
     order = [name for name in frame.columns if name not in ("instrument", "prefix", "suffix")]
-    return replace(batch, frame=frame.select(*order, "instrument", "prefix", "suffix"))
+    return replace(batch, frame=frame.select(*order, "instrument", "prefix", "suffix"), raw=True)
 
 
 def _kind(instrument: str) -> int:

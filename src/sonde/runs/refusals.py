@@ -44,8 +44,9 @@ def suited(probe: Probe, model: Model, dataset: Dataset) -> Probe:
     """A probe settled for a model; refused, saying what else can be asked, if the model cannot."""
     can = abilities(model)
     probe = choose_answer(probe, model, dataset)
+    chats: frozenset[Any] = frozenset({"chat"} if model.identity.chat else ())
     try:
-        return probe.suited(can)
+        return probe.suited(can | chats)
     except AbilityError as error:
         if not isinstance(model, Lacks):
             raise
