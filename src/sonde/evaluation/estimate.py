@@ -163,6 +163,7 @@ class Sample:
         self.keys: list[Array] = []  # of cells
         self.totals: list[Array] = []  # their sums of denominators
         self.ratios: dict[int, Array] = {}  # by relation: [numerators, cells, estimate and draws]
+        self.flips: dict[int, Array] = {}  # by relation: sums over random sets of clusters
         self.sums: dict[int, Array] = {}  # by relation: [num and den, numerators, clusters, cells]
 
 
@@ -437,7 +438,11 @@ class Pass:
                 # facts of equal weight have the same in every group
                 shared = m[:, :1] if (m == m[:, :1]).all() else m
                 rng = stats.generator(self.seed, f"p:{self.clusters.names[number]}")
-                halves = stats.flipped_sums(np.hstack([d, shared]), rng, FLIPS).T
+                halves = sample.flips.get(number)
+                if halves is None:
+                    halves = stats.flipped_sums(np.hstack([d, shared]), rng, FLIPS).T
+                if not self.keys:  # of all rows and by relation they are the same
+                    sample.flips[number] = halves
                 flipped[:, 0, to] += halves[: len(to)] * weight[:, 0, :, None]
                 flipped[:, 1, to] += halves[len(to) :] * weight[:, 0, :, None]
                 parts = np.stack([d, m, d**2, np.maximum(d, 0)])
