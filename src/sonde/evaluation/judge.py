@@ -146,7 +146,10 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
 
     def find(names: pl.DataFrame) -> pl.DataFrame:
         """A row for each of its fact's names that can be answered, per prompt."""
-        table = about.join(names.join(targets, on="name", maintain_order="left"), on="fact_no")
+        names = names.join(targets, on="name", maintain_order="left")
+        # only names of one spelling can be one token
+        alike = pl.struct("fact_no", "spelling").is_duplicated()
+        table = about.join(names.with_columns(alike=alike), on="fact_no")
         place = table["prompt"].to_numpy(), table["target"].to_numpy()
         return table.with_columns(
             rank=pl.Series(scores.target_ranks[place], dtype=pl.Int64),
@@ -155,6 +158,8 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
 
     def distinct(table: pl.DataFrame, *key: str) -> pl.DataFrame:
         """Each token of a key once."""
+        if not table["alike"].any():
+            return table
         return table.unique((*key, "spelling", "rank"), keep="first", maintain_order=True)
 
     names, question = find(correct_names(here)), correct_names(here, "question_names")

@@ -174,8 +174,9 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
         merged = pl.when(merged.list.len() > 1).then(merged)
     rows = rows.with_columns(gold_names=gold, question_names=merged)
     usual = col("gold_names").list.eval(pl.element().list.first())
-    texts = zip(rows["subject"].to_list(), rows.select(usual).to_series().to_list(), strict=True)
-    contained = [any(n.casefold() in text.casefold() for n in names) for text, names in texts]
+    gold_texts = rows.select(usual).to_series().to_list()
+    texts = zip(map(str.casefold, rows["subject"]), gold_texts, strict=True)
+    contained = [any(name.casefold() in text for name in names) for text, names in texts]
     rows = rows.with_row_index("fact_no").with_columns(
         gold=usual.list.join(", "),
         majority_correct=usual.list.contains(col("majority")).fill_null(False),
@@ -239,12 +240,15 @@ def pack(
         return facts.select("fact_no", "relation").clear()
     rows = pl.concat(parts, how="diagonal_relaxed", rechunk=True)
     parts.clear()
-    key = ["fact_no", "template_no", "alias_no"]
-    key += [name for name in ("answer_mode", *axes) if name in rows and rows[name].n_unique() > 1]
-    rows = rows.sort(key, maintain_order=True)
-    again = pl.struct(key).eq_missing(pl.struct(key).shift(-1))
-    rows = rows.filter(~again | (col("template_no") == 0))
-    rows = rows.with_columns(facts["relation"].gather(rows["fact_no"]))
+    order = col("fact_no").cast(pl.UInt64) * 2**32 + col("template_no").cast(UInt32) * 2**16
+    rows = rows.with_columns(order=order + col("alias_no"))
+    key = ["order", *(n for n in ("answer_mode", *axes) if n in rows and rows[n].n_unique() > 1)]
+    if len(key) > 1 or not rows["order"].is_sorted():
+        rows = rows.sort(key, maintain_order=True)
+    again = pl.all_horizontal(col(name).eq_missing(col(name).shift(-1)) for name in key)
+    if rows.select(again.any()).item():
+        rows = rows.filter(~again | (col("template_no") == 0))
+    rows = rows.drop("order").with_columns(facts["relation"].gather(rows["fact_no"]))
     for name in rows.select(col(pl.Categorical)).columns:
         texts = rows[name].unique(maintain_order=True).drop_nulls().cast(String)
         rows = rows.with_columns(col(name).cast(Enum(texts)))
@@ -455,13 +459,15 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}
-    results = Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
+    known = {*rows.columns, *facts.columns, *templates.columns, *KNOWN}
     for metric in probe.metrics:
         for part in getattr(metric, "plain", tuple)():
             uses = (part.num, part.den, part.where, part.baseline, col(part.by or "fact_no"))
             names = (use.meta.root_names() for use in uses if use is not None)
-            try:
-                results.table(chain.from_iterable(() if part.view else names))
-            except UsageError as error:
-                raise UsageError(f"metric {part.id!r} of probe {probe.name!r}: {error}") from None
-    return results
+            for name in chain.from_iterable(() if part.view else names):
+                if name not in known:
+                    raise UsageError(
+                        f"metric {part.id!r} of probe {probe.name!r}: the results have no column "
+                        f"{name!r}; {nearest(name, known)}"
+                    )
+    return Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
