@@ -345,10 +345,8 @@ class Profile(Probe):
     @property
     def layout(self) -> Layout:
         return Layout(
-            headlines=("recalled", "recalled_with_examples", "recognized", "unknown", "accuracy"),
+            headlines=("accuracy", "recalled", "recalled_with_examples", "recognized", "unknown"),
             over="facts",
-            verdict="accuracy",
-            columns=("recalled", "unknown"),
             browse=("relation", "subject", "gold", "class", "posterior", "answer", "correct"),
             notes=(
                 "Chance of an instrument is the share of ordered pairs of facts of a relation in "
