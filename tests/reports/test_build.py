@@ -90,6 +90,12 @@ def test_a_fact_that_is_excluded_is_in_the_table() -> None:
     facts = sample_report(data, say(default="a"), Lama(answer="fill"))["facts"]
     assert isinstance(facts, Facts)
     assert facts.frame["share"].to_list() == [None] * 3 + [1.0] * 6 and facts.outcome[0] == 3
+    made = [fact(f"P{r}", f"s{r}-{n}", "ab"[n % 2]) for r in (1, 2) for n in range(9)]
+    two = [relation("P1", label="first"), relation("P2", "[X] a [Y].", "[X] b [Y].")]
+    facts = sample_report(dataset_of(made, *two), say(default="a"), Bear())["facts"]
+    assert isinstance(facts, Facts)
+    excluded = facts.frame.row(0, named=True)
+    assert excluded["relation"] == "first" and excluded["correct prompts"] is None
 
 
 def two_templates() -> Dataset:

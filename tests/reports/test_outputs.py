@@ -10,9 +10,10 @@ import pytest
 from sonde.core.errors import UsageError
 from sonde.core.plain import json_text
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import Estimate
+from sonde.reports.cells import Estimate, columns
 from sonde.reports.depth import fact_report
 from sonde.reports.export import dotted
+from sonde.reports.html import asset
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import text
 from sonde.reports.svg import DRAW, SMALL, measure, svg
@@ -118,6 +119,9 @@ FRAMES = {
                   "x": [0.2, -0.1, 0.6, None], "low": [0.1, -0.3, 0.5, None],
                   "high": [0.3, 0.0, 0.9, None], "facts": [1, 2, 1, 2]},
     "bars": {"label": ["a long label of an answer", "b"], "x": [3, 1], "part": [1, 0]},
+    "shares": {"label": ["a relation whose long label has no room in any drawing"] * 3 + ["b"] * 6,
+               "color": ["recalled", "recalled with examples", "unknown", *"abcdef"],
+               "x": [0.6, 0.03, 0.37, None, *[0.2] * 5]},
     "lines": {"x": [1, 2, 3] * 2, "y": [0.1, 0.5, 0.4] * 2, "color": ["m"] * 3 + ["n"] * 3,
               "low": [0.0, 0.4, None] * 2, "high": [0.2, 0.6, None] * 2},
     "histogram": {"x": [0.0, 0.1, 0.2], "y": [3, 0, 5]},
@@ -135,6 +139,34 @@ def test_labels_of_a_drawing_neither_overlap_nor_leave_it(kind: str, width: int)
     drawing = svg(item, width)
     assert overlaps(drawing) == []
     assert drawing.startswith("<svg") and drawing.endswith("</svg>")
+
+
+def luminance(color: str) -> float:
+    parts = [int(color[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    red, green, blue = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_texts_on_colors_are_readable_in_both_themes() -> None:
+    themes = re.findall(r"--paper: #.*?--cell", asset("page.css"), re.DOTALL)
+    assert len(themes) == 3
+    for theme in themes:
+        colors = dict(re.findall(r"--(\w+): (#\w+)", theme.replace("#fff;", "#ffffff;")))
+        for name in ("a", "b", "d", "e", "k", "bad", "text", "muted", "link"):
+            low, high = sorted(luminance(colors[c]) for c in (name, "paper"))
+            assert (high + 0.05) / (low + 0.05) >= 4.5, name
+
+
+def test_a_figure_of_shares_is_a_table_with_a_column_for_each_part() -> None:
+    frame = pl.DataFrame(FRAMES["shares"]).head(3)
+    shown = columns(Exhibit("f", "Figure", frame, {"x": "percent"}, "shares"))
+    assert [column.head for column in shown] == [
+        "",
+        "recalled",
+        "recalled with examples",
+        "unknown",
+    ]
+    assert [column.cells[0] for column in shown[1:]] == ["60.0%", "3.0%", "37.0%"]
 
 
 def test_one_fact_in_depth() -> None:

@@ -107,7 +107,7 @@ def cell(value: Any, unit: str = "") -> str:
 def columns(item: Exhibit) -> list[Column]:
     """A table or figure as columns of text: of a figure, a row for each label or x."""
     match item.kind:
-        case "intervals" | "bars":
+        case "intervals" | "bars" | "shares":
             return _pivot(item, "label", "x", "color")
         case "lines" | "histogram" if "label" not in item.frame.columns:
             return _pivot(item, "x", "y", "color")
@@ -158,9 +158,10 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     if "low" in item.frame.columns:
         head += " [95% CI]"
     first = Column(axes[row], [cell(label, item.units.get(row, "")) for label in rows])
+    named = item.kind in ("heat", "shares") or ("low" in item.units and len(names) > 1)
     values = [
         Column(
-            name if k or column == "x" or ("low" in item.units and len(names) > 1) else head,
+            name if k or named else head,
             [text(series, name) for series in rows.values()],
             True,
         )

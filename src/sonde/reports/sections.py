@@ -110,7 +110,7 @@ def fact_table(view: View) -> Iterator[Item]:
     wanted += [name for name in facts.columns if name.startswith(USER)]
     wanted = [name for name in dict.fromkeys(wanted) if name != "correct"]
     graded = view.results.browse([*wanted, "correct"])
-    fixed = [name for name in wanted if name in facts.columns and name not in rows]
+    fixed = [n for n in wanted if n in facts.columns and (n == "relation" or n not in rows)]
     lines = facts.select("fact_no", *fixed, id="fact").join(
         graded.drop(fixed), on="fact_no", how="left", maintain_order="left"
     )
@@ -127,7 +127,8 @@ def fact_table(view: View) -> Iterator[Item]:
     units = {names[name]: unit for name, unit in units.items() if name in names}
     if not view.one_prompt:
         hits = (col("correct").cast(pl.Float64) * col("prompts")).round()
-        lines = lines.with_columns(hits=pl.concat_list(hits, col("prompts").cast(pl.Float64)))
+        counts = pl.concat_list(hits, col("prompts").cast(pl.Float64))
+        lines = lines.with_columns(hits=pl.when(col("correct").is_not_null()).then(counts))
         place = shown.index("answer") + 1 if "answer" in shown else len(shown)
         shown.insert(place, "hits")
         names["hits"], units["correct prompts"] = "correct prompts", "share"

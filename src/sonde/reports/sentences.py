@@ -83,8 +83,7 @@ SENTENCES = {
     "trained models with known truth this estimate was off by {mae:percent} on average and by up "
     "to {worst:percent}.",
     # warnings
-    "excluded": "{k:count!} of {n:#fact} excluded: {reasons:reasons}.",
-    "excluded.score": "Score them all with {command:code}.",
+    "excluded": "{k:count!} of {n:#fact} could not be scored. Score them all with {command:code}.",
     "collapse.one": "{names:quoted!} is the answer to {share:percent!} of {n:#fact}, but the gold "
     "answer to {gold:percent}.",
     "collapse.two": "{names:quoted!} are the answers to {share:percent!} of {n:#fact}, but the "
@@ -209,15 +208,10 @@ def dropped(reasons: Mapping[str, int]) -> str:
     """How many are excluded and why, at the end of a sentence."""
     if not reasons:
         return ""
-    total = sum(reasons.values())
+    total, several = sum(reasons.values()), len(reasons) > 1
     be = "is" if total == 1 else "are"
-    return f"; {total:,} of them {be} excluded ({reasons_text(reasons)})"
-
-
-def reasons_text(reasons: Mapping[str, int]) -> str:
-    if len(reasons) == 1:
-        return next(iter(reasons))
-    return ", ".join(f"{n:,} {reason}" for reason, n in reasons.items())
+    listed = ", ".join(f"{n:,} {reason}" if several else reason for reason, n in reasons.items())
+    return f"; {total:,} of them {be} excluded ({listed})"
 
 
 def worst(relations: Sequence[tuple[str, Sequence[str], float, float]]) -> str:
@@ -248,7 +242,6 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "either": either,
     "listed": listed,
     "dropped": dropped,
-    "reasons": reasons_text,
     "worst": worst,
     "system": lambda words: f", with the system text “{words}”" if words else "",
     "options": lambda n: f"{n:,} options" if n else "options",

@@ -40,8 +40,8 @@ WIDTHS = {
 STYLE = (
     "text{font:13px Helvetica,Arial,'Liberation Sans',sans-serif;fill:#1c2126}.m{fill:#59616a}"
     ".s{font-size:11.5px}.w{font-weight:700}.g{stroke:#e3e3de}.x{stroke:#8b8f94}.a{fill:#1f5c99}"
-    ".b{fill:#c2570c}.c{fill:#8b8f94}.d{fill:#7a4fa3}.e{fill:#0f7c7c}.f{fill:#a8261c}.k{fill:#2b7a3d}"
-    ".sa{stroke:#1f5c99}.sb{stroke:#c2570c}.sc{stroke:#8b8f94}.sd{stroke:#7a4fa3}.se{stroke:#0f7c7c}"
+    ".b{fill:#bd540b}.c{fill:#8b8f94}.d{fill:#7a4fa3}.e{fill:#0f7c7c}.f{fill:#a8261c}.k{fill:#2b7a3d}"
+    ".sa{stroke:#1f5c99}.sb{stroke:#bd540b}.sc{stroke:#8b8f94}.sd{stroke:#7a4fa3}.se{stroke:#0f7c7c}"
     ".sf{stroke:#a8261c}.n{fill:none}.band{opacity:.15}.on,.ground{fill:#fff}.cell{fill:#f1f2ef}"
 )
 
@@ -230,52 +230,46 @@ def intervals(item: Exhibit, width: float) -> Drawing:
 
 
 def bars(item: Exhibit, width: float) -> Drawing:
-    """Horizontal bars; `part` of a bar is green. Long labels of a narrow drawing are above them."""
-    rows, css = list(by_label(item.frame).items()), series(item)
-    texts = columns(item)[1].cells
+    """Horizontal bars, `part` of them green, or shares: the parts of one bar per label.
+
+    Long labels of a narrow drawing are above the bars.
+    """
+    rows, css, stacked = list(by_label(item.frame).items()), series(item), item.kind == "shares"
+    texts = [""] * len(rows) if stacked else columns(item)[1].cells
     longest = max(measure(str(name)) for name, _ in rows) * 1.08 + 14
     above = width < NARROW and longest > 0.4 * width
     left = 0.0 if above else min(longest, 0.4 * width)
-    room = width - left - max(map(measure, texts)) - 16
-    scale = room / max(1e-9, *(row["x"] or 0 for _, points in rows for row in points.values()))
-    lanes = max(len(points) for _, points in rows)
-    thick, tall = (8, 9 * lanes + (4 if width < NARROW else 10)) if lanes > 1 else (15, ROW - 3)
+    scale = width - left
+    if not stacked:
+        most = max(row["x"] or 0 for _, points in rows for row in points.values())
+        scale = (scale - max(map(measure, texts)) - 16) / max(1e-9, most)
+    lanes = 1 if stacked else max(len(points) for _, points in rows)
+    thick, tall = (8, 9 * lanes + (4 if width < NARROW else 10)) if lanes > 1 else (19, ROW)
     head = 16 if above else 0
-    names = css if lanes > 1 else {}
+    names = css if stacked or lanes > 1 else {}
     if "part" in item.frame.columns:
         names = {**(css if any(css) else {"answers": "a"}), "of which correct": "k"}
     parts, top = legend(names, 0 if len(names) > 2 else left, width, bars=True)
     for i, ((name, points), text) in enumerate(zip(rows, texts, strict=True)):
-        y = top + 2 + (tall + head) * i
+        y, x = top + 2 + (tall + head) * i, left
         middle = y + head + tall / 2
         place = (0.0, y + 13, "", width) if above else (left - 10, middle + 4.5, "end", left - 12)
         parts.append(label(place[0], place[1], cell(name), "", place[2], place[3]))
         for k, (color, row) in enumerate(points.items()):
-            lane = middle - thick * lanes / 2 + thick * k
-            parts.append(rect(left, lane, (row["x"] or 0) * scale, thick - 1, css[color]))
+            lane = middle - thick * lanes / 2 + (0 if stacked else thick * k)
+            wide = (row["x"] or 0) * scale
+            parts.append(rect(x, lane, wide, thick - 1, css[color]))
             if row.get("part"):
                 parts.append(rect(left, lane, row["part"] * scale, thick - 1, "k"))
-        longest = max(row["x"] or 0 for row in points.values())
-        parts.append(label(left + longest * scale + 7, middle + 4.5, text, "m"))
+            if stacked:
+                share = number(row["x"], "percent")
+                if measure(share, SMALL) + 6 < wide:
+                    parts.append(label(x + wide / 2, lane + 13, share, "on", "middle", size=SMALL))
+                x += wide
+        if not stacked:
+            x += max(row["x"] or 0 for row in points.values()) * scale
+            parts.append(label(x + 7, middle + 4.5, text, "m"))
     return parts, top + (tall + head) * len(rows) + 6, width
-
-
-def shares(item: Exhibit, width: float) -> Drawing:
-    """Stacked shares: a bar of full width per label, a part per color."""
-    rows, css = list(by_label(item.frame).items()), series(item)
-    left = min(max(measure(str(name)) for name, _ in rows) * 1.08 + 14, 0.4 * width)
-    parts, top = legend(css, 0, width, bars=True)
-    for i, (name, points) in enumerate(rows):
-        x, y = left, top + 2 + ROW * i
-        parts.append(label(left - 10, y + 14, cell(name), "", "end", left - 12))
-        for color, row in points.items():
-            wide, text = (row["x"] or 0) * (width - left), number(row["x"], "percent")
-            parts.append(rect(x, y, wide, ROW - 4, css[color]))
-            if measure(text, SMALL) < wide - 6:
-                middle = x + wide / 2
-                parts.append(label(middle, y + 14, text, "on", "middle", size=SMALL))
-            x += wide
-    return parts, top + ROW * len(rows) + 6, width
 
 
 def lines(item: Exhibit, width: float) -> Drawing:
@@ -398,7 +392,7 @@ def strip(item: Exhibit, width: float) -> Drawing:
 DRAW: dict[str, Callable[[Exhibit, float], Drawing]] = {
     "intervals": intervals,
     "bars": bars,
-    "shares": shares,
+    "shares": bars,
     "lines": lines,
     "histogram": lines,
     "heat": heat,

@@ -130,9 +130,7 @@ def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
             texts = ("(empty)" if value == "" else cell(value) for value in values)
             cells = [f"{marks.get(s, '~')} {v}" for s, v in zip(shares, texts, strict=True)]
         elif unit == "share":
-            cells = [
-                "–" if v is None or v[0] is None else f"{v[0]:.0f} of {v[1]:.0f}" for v in values
-            ]
+            cells = ["–" if v is None else f"{v[0]:.0f} of {v[1]:.0f}" for v in values]
         else:
             cells = [cell(value, unit) for value in values]
         shown.append(Column(name, cells, part[name].dtype.is_numeric()))
