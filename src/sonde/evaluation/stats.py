@@ -52,7 +52,7 @@ def resampled_sums(columns: Floats, rng: np.random.Generator, draws: int = DRAWS
 def flipped_sums(columns: Floats, rng: np.random.Generator, flips: int) -> Floats:
     """Sums over random sets of clusters, each in the set or not; [clusters, k] to [flips, k]."""
     n, sums = len(columns), []
-    few = max(8, 4 * CACHE // n)
+    few = max(8, CACHE // n)
     for start in range(0, flips, few):
         size = min(few, flips - start)
         bits = np.frombuffer(rng.bytes(size * -(-n // 8)), dtype=np.uint8).reshape(size, -1)
