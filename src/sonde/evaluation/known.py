@@ -30,6 +30,7 @@ FEWEST = 3  # facts of a relation whose answers can be dealt
 LIMIT = 1e-3  # no probability is closer to 0 or 1
 TOLERANCE, STEPS = 1e-5, 3000  # of the share known, in EM
 DRAWS = 200  # of the bootstrap
+AT_ONCE = 40  # of them in one fit, which is limited by memory
 
 
 class Dealt(NamedTuple):
@@ -55,25 +56,29 @@ def deal(
     hits = np.zeros((DEALS, n, len(answers)), dtype=bool)
     order = rng.permutation(n)
     for block in np.array_split(order, -(-n // BLOCK)):
-        donors = np.array([derangement(len(block), rng) for _ in range(DEALS)])
+        donors = _deals(len(block), rng)
         for k, (answer, gold, fit) in enumerate(zip(answers, golds, fits, strict=True)):
-            asked = answer[block] > -2
+            facts = block[answer[block] > -2]
+            if (m := len(facts)) < 2:
+                continue
             # a column of its own for answers that fit nobody
-            table = np.hstack([fit, np.zeros((len(fit), 2), dtype=bool)])
-            pairs = table[gold[block][:, None], answer[block][None, :]] & asked[:, None]
-            others = pairs.sum(axis=1) - np.diagonal(pairs)
-            if (m := int(asked.sum())) > 1:
-                chance[block[asked], k] = others[asked] / (m - 1)
-            hits[:, block, k] = pairs[np.arange(len(block)), donors]
+            table = np.hstack([fit, np.zeros((len(fit), 1), dtype=bool)])
+            pairs = table[gold[facts][:, None], answer[facts][None, :]]
+            chance[facts, k] = (pairs.sum(axis=1) - np.diagonal(pairs)) / (m - 1)
+            # where an instrument was asked about some facts only, no other answer can be dealt
+            others = donors if m == len(block) else _deals(m, rng)
+            hits[:, facts, k] = pairs[np.arange(m), others]
     return Dealt(chance, hits)
 
 
-def derangement(n: int, rng: np.random.Generator) -> Ints:
-    """For each of n facts another one; each once."""
-    while True:
+def _deals(n: int, rng: np.random.Generator) -> Ints:
+    """For each of n facts another one, each once: [deals, facts]. One fact has no other one."""
+    deals: list[Ints] = []
+    while len(deals) < DEALS:
         order = rng.permutation(n)
-        if not (order == np.arange(n)).any():
-            return order
+        if n < 2 or not (order == np.arange(n)).any():
+            deals.append(order)
+    return np.array(deals)
 
 
 def threshold(dealt: Floats) -> float:
@@ -88,43 +93,56 @@ class Known(NamedTuple):
     posterior: Floats  # [facts]: the probability that the fact is known
 
 
-def known(correct: Floats, chance: Floats, weights: Floats | None = None) -> Known:
+def known(correct: Floats, chance: Floats) -> Known:
     """The share of facts known by two classes and EM, behind evidence only.
 
     Args:
         correct: [facts, instruments], 1 or 0, nan if it was not asked.
         chance: [facts, instruments], as dealt in the relation of the fact.
-        weights: how often each fact counts.
     """
-    # facts with the same answers and the same chance are one row
-    keys = np.nan_to_num(np.hstack([correct, chance]), nan=-1.0)
-    _, first, row = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    row = row.ravel()
-    counts = np.bincount(row, weights, len(first)).astype(float)
-    asked, hit = ~np.isnan(correct[first]), np.nan_to_num(correct[first])
-    by_chance = np.clip(np.nan_to_num(chance[first]), LIMIT, 1 - LIMIT)
-    used = asked * counts[:, None]
-    total = np.maximum(used.sum(axis=0), 1e-9)
+    answers, row = _distinct(correct, chance)
+    share, sensitivity, posterior = _fit(answers, np.bincount(row).astype(float)[None])
+    return Known(float(share[0]), sensitivity[0], posterior[0, row])
+
+
+def _distinct(correct: Floats, chance: Floats) -> tuple[Floats, Ints]:
+    """Facts with the same answers and the same chance are one row; and the row of each fact."""
+    both = np.hstack([correct, chance])
+    _, first, row = np.unique(
+        np.nan_to_num(both, nan=-1.0), axis=0, return_index=True, return_inverse=True
+    )
+    return both[first], row.ravel()
+
+
+def _fit(answers: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
+    """Shares known [draws], sensitivities [draws, instruments], posteriors [draws, rows].
+
+    Args:
+        answers: [rows, correct and chance of each instrument].
+        counts: how often each draw has each row: [draws, rows].
+    """
+    correct, chance = np.hsplit(answers, 2)
+    asked, hit = ~np.isnan(correct), np.nan_to_num(correct)
+    miss = asked - hit
+    by_chance = np.clip(np.nan_to_num(chance), LIMIT, 1 - LIMIT)
+    unknown = (hit * np.log(by_chance) + miss * np.log1p(-by_chance)).sum(axis=1)
+    total = np.maximum(counts @ asked, 1e-9)
     # nothing is known less often than it is guessed
-    floor = np.minimum((used * by_chance).sum(axis=0) / total + LIMIT, 1 - LIMIT)
-    unknown = np.where(asked, np.log(np.where(hit, by_chance, 1 - by_chance)), 0).sum(axis=1)
-    share, sensitivity = 0.5, np.clip((used * hit).sum(axis=0) / total + 0.2, 0.3, 0.95)
-    sensitivity = np.maximum(sensitivity, floor)
-    posterior = np.zeros(len(first))
+    floor = np.minimum(counts @ (asked * by_chance) / total + LIMIT, 1 - LIMIT)
+    share = np.full(len(counts), 0.5)
+    sensitivity = np.maximum(np.clip(counts @ hit / total + 0.2, 0.3, 0.95), floor)
+    posterior = np.zeros(counts.shape)
     for _ in range(STEPS):
-        each = np.where(hit, sensitivity, 1 - sensitivity)
-        odds = np.where(asked, np.log(each), 0).sum(axis=1) - unknown
-        posterior = 1 / (1 + np.exp(-(odds + np.log(share) - np.log1p(-share))))
-        before, share = (
-            share,
-            float(np.clip(np.average(posterior, weights=counts), LIMIT, 1 - LIMIT)),
-        )
-        weight = posterior[:, None] * used
-        sensitivity = (weight * hit).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-9)
+        odds = np.log(sensitivity) @ hit.T + np.log1p(-sensitivity) @ miss.T - unknown
+        posterior = 1 / (1 + np.exp(-odds - np.log(share / (1 - share))[:, None]))
+        weight = posterior * counts
+        before, share = share, weight.sum(axis=1) / counts.sum(axis=1)
+        share = np.clip(share, LIMIT, 1 - LIMIT)
+        sensitivity = (weight @ hit) / np.maximum(weight @ asked, 1e-9)
         sensitivity = np.clip(sensitivity, floor, 1 - LIMIT)
-        if abs(share - before) < TOLERANCE:
+        if np.abs(share - before).max() < TOLERANCE:
             break
-    return Known(share, sensitivity, posterior[row])
+    return share, sensitivity, posterior
 
 
 def interval(
@@ -136,19 +154,21 @@ def interval(
     """
     numbers = np.unique(relation)
     drawn: dict[Any, list[float]] = {None: [], **{r: [] for r in numbers.tolist()}}
-    members = []
-    for number in numbers:
-        rows = np.flatnonzero(relation == number)
-        members.append((rows, np.unique(cluster[rows], return_inverse=True)[1].ravel()))
-    for _ in range(DRAWS):
-        weights = np.zeros(len(correct))
-        for rows, index in members:
+    answers, row = _distinct(correct, chance)
+    for _ in range(0, DRAWS, AT_ONCE):
+        weights = np.zeros((AT_ONCE, len(correct)))
+        for number in numbers:
+            rows = np.flatnonzero(relation == number)
+            index = np.unique(cluster[rows], return_inverse=True)[1].ravel()
             n = int(index.max()) + 1
-            weights[rows] = np.bincount(rng.integers(0, n, n), minlength=n)[index]
-        share, _, posterior = known(correct, chance, weights)
-        drawn[None].append(share)
-        for number, (rows, _) in zip(numbers.tolist(), members, strict=True):
-            drawn[number].append(np.average(posterior[rows], weights=weights[rows]))
+            weights[:, rows] = rng.multinomial(n, np.full(n, 1 / n), AT_ONCE)[:, index]
+        counts = np.stack([np.bincount(row, each, len(answers)).astype(float) for each in weights])
+        share, _, posterior = _fit(answers, counts)
+        drawn[None].extend(share)
+        for number in numbers.tolist():
+            here = relation == number
+            weighted = (posterior[:, row[here]] * weights[:, here]).sum(axis=1)
+            drawn[number].extend(weighted / weights[:, here].sum(axis=1))
     ends = {key: np.quantile(values, (0.025, 0.975)) for key, values in drawn.items()}
     return {key: (float(low), float(high)) for key, (low, high) in ends.items()}
 
