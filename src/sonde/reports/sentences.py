@@ -59,29 +59,28 @@ SENTENCES = {
     "relation on average).",
     # the profile: what a model knows by every instrument
     "profile.title": "{model:name} is correct on {low:percent} to {high:percent} of {n:#fact}, "
-    "depending on how it is asked",
-    "profile.title.recalled": "{model:name} recalls {recalled:percent} of {n:#fact} and is correct "
-    "on {low:percent} to {high:percent}, depending on how it is asked",
-    "profile.title.known": "{model:name} knows about {known:percent} of {n:#fact}",
+    "depending on the prompt",
+    "profile.title.recalled": "{model:name} recalls {recalled:percent} of {n:#fact} without help; "
+    "{low:percent} to {high:percent} are correct, depending on the prompt",
     "profile.title.none": "{model:name} shows no evidence of knowledge beyond chance on {n:#fact}",
-    "profile.asked": "{model:name} was asked about {n:#fact!} of {relations:#relation} from "
+    "profile.asked": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
     "{dataset} in {k:#way}{left:dropped}.",
-    "profile.range": "It is correct on {low:percent!} ({lowest}; chance {low_chance:percent}) to "
-    "{high:percent!} ({highest}; chance {high_chance:percent}) of them.",
-    "profile.recalled": "It writes the object of {recalled:percent!} after a question or a "
-    "statement (dealt answers: {by_chance:percent}).",
-    "profile.examples": "With examples it writes that of another {share:percent} (dealt answers: "
+    "profile.range": "It is correct on {low:percent!} ({lowest}, chance {low_chance:percent}) to "
+    "{high:percent!} ({highest}, chance {high_chance:percent}).",
+    "profile.recalled": "Without examples it generates the correct answer for {share:percent!} "
+    "(chance {by_chance:percent}).",
+    "profile.examples": "With examples it does so for a further {share:percent} (chance "
     "{by_chance:percent}).",
-    "profile.recognized": "It ranks the object first among options for another {share:percent} "
-    "(dealt answers: {by_chance:percent}).",
-    "profile.evidence": "Mean accuracy is {mean:percent}, above the {needed:percent} that 95% of "
-    "deals of its answers to other facts stay under.",
-    "profile.none": "Mean accuracy is {mean:percent}, which is {'not above':strong} the "
-    "{needed:percent} that 95% of deals of its answers to other facts stay under. So nothing is "
-    "estimated.",
-    "profile.known": "From the overlap of the instruments, about {e:estimate} is known. On "
-    "trained models with known truth this estimate was off by {mae:percent} on average and by up "
-    "to {worst:percent}.",
+    "profile.recognized": "For a further {share:percent} the correct option is ranked first by some "
+    "prompt (chance {by_chance:percent}).",
+    "profile.evidence": "Mean accuracy over the prompts is {mean:percent}. If the answers are dealt "
+    "to other facts, 95% of the deals stay below {needed:percent}.",
+    "profile.none": "Mean accuracy over the prompts is {mean:percent}, which is {'not above':strong} "
+    "the {needed:percent} that 95% of deals of the answers to other facts stay below. So the share "
+    "of known facts is not estimated.",
+    "profile.known": "The overlap of the prompts suggests that about {e:estimate} of the facts are "
+    "known. On {models:count} trained models whose knowledge is known, such estimates were off by "
+    "{mae:size} on average and by at most {worst:size}.",
     # warnings
     "excluded": "{k:count!} of {n:#fact} could not be scored. Score them all with {command:code}.",
     "collapse.one": "{names:quoted!} is the answer to {share:percent!} of {n:#fact}, but the gold "
