@@ -71,13 +71,13 @@ SENTENCES = {
     "(chance {by_chance:percent}).",
     "profile.examples": "With examples it does so for a further {share:percent} (chance "
     "{by_chance:percent}).",
-    "profile.recognized": "For a further {share:percent} the correct option is ranked first by some "
-    "prompt (chance {by_chance:percent}).",
-    "profile.evidence": "Mean accuracy over the prompts is {mean:percent}. If the answers are dealt "
-    "to other facts, 95% of the deals stay below {needed:percent}.",
-    "profile.none": "Mean accuracy over the prompts is {mean:percent}, which is {'not above':strong} "
-    "the {needed:percent} that 95% of deals of the answers to other facts stay below. So the share "
-    "of known facts is not estimated.",
+    "profile.recognized": "For a further {share:percent} some prompt ranks the correct option "
+    "first (chance {by_chance:percent}).",
+    "profile.evidence": "Mean accuracy over the prompts is {mean:percent}. If answers are dealt to "
+    "other facts, 95% of the deals stay below {needed:percent}.",
+    "profile.none": "Mean accuracy over the prompts is {mean:percent}, {'not above':strong} the "
+    "{needed:percent} below which 95% of deals of the answers to other facts stay. So the share of "
+    "known facts is not estimated.",
     "profile.known": "The overlap of the prompts suggests that about {e:estimate} of the facts are "
     "known. On {models:count} trained models whose knowledge is known, such estimates were off by "
     "{mae:size} on average and by at most {worst:size}.",
