@@ -38,26 +38,26 @@ def chance(golds: Sequence[set[str]], texts: Answers) -> list[float]:
     return shares
 
 
-def two_classes(
-    correct: Floats, by_chance: Floats
-) -> tuple[float, list[float], list[float], float]:
-    """Share, sensitivities, posteriors and log-likelihood, fact by fact, to the last digit."""
+def two_classes(correct: Floats, by_chance: Floats) -> tuple[float, list[float], list[float]]:
+    """Share, sensitivities and posteriors, fact by fact, to the last digit."""
     n, k = correct.shape
     asked = ~np.isnan(correct)
     limit = known.LIMIT
 
     def clip(value: Any, low: float = limit) -> float:
-        return min(max(value, low), 1 - limit)
+        return float(min(max(value, low), 1 - limit))
 
-    floor, sensitivity = [], []
+    floor: list[float] = []
+    sensitivity: list[float] = []
     for i in range(k):
         rows = [row for row in range(n) if asked[row, i]]
-        floor.append(min(np.mean([clip(by_chance[row, i]) for row in rows]) + limit, 1 - limit))
-        start = min(max(np.mean([correct[row, i] for row in rows]) + 0.2, 0.3), 0.95)
+        mean = float(np.mean([clip(by_chance[row, i]) for row in rows]))
+        floor.append(min(mean + limit, 1 - limit))
+        start = min(max(float(np.mean([correct[row, i] for row in rows])) + 0.2, 0.3), 0.95)
         sensitivity.append(max(start, floor[i]))
     share = 0.5
     for _ in range(20_000):
-        posterior, total = [], 0.0
+        posterior = []
         for row in range(n):
             p_known, p_unknown = share, 1 - share
             for i in range(k):
@@ -66,7 +66,6 @@ def two_classes(
                     p_known *= s if correct[row, i] else 1 - s
                     p_unknown *= c if correct[row, i] else 1 - c
             posterior.append(p_known / (p_known + p_unknown))
-            total += np.log(p_known + p_unknown)
         before, share = share, clip(float(np.mean(posterior)))
         for i in range(k):
             rows = [row for row in range(n) if asked[row, i]]
@@ -75,7 +74,7 @@ def two_classes(
             sensitivity[i] = clip(hits / max(weight, 1e-9), floor[i])
         if abs(share - before) < 1e-9:
             break
-    return share, sensitivity, posterior, total
+    return share, sensitivity, posterior
 
 
 def answered(n: int, k: int, share: float = 0.5, seed: int = 0) -> tuple[Floats, Floats]:
@@ -192,7 +191,7 @@ def test_the_estimate_is_that_of_plain_em(k: int, share: float) -> None:
     correct, by_chance = answered(60, k, share, seed=k)
     correct[::7, 0] = np.nan
     correct[1, :] = np.nan  # asked by nothing
-    expected, sensitivity, posterior, _ = two_classes(correct, by_chance)
+    expected, sensitivity, posterior = two_classes(correct, by_chance)
     # a step changes the share by less than the tolerance, so that the end may be some steps away
     close = 2e-3 if k > 2 else 2e-2
     result = known.known(correct, by_chance)
