@@ -96,8 +96,8 @@ class Profile(Probe):
     max_tokens: int = setting(16, "the most tokens of a generated answer", min=1)
     score: bool = setting(True, "score options, if the model can")
     generate: bool = setting(True, "generate answers, if the model can")
-    chat: bool = setting(
-        False, "ask the question alone, as a turn of a conversation; set for models that chat"
+    bare_question: bool = setting(
+        False, "ask the question without 'Q:' and 'A:'; models that chat get it as their turn"
     )
     close: bool = setting(True, CLOSE_HELP)
 
@@ -111,7 +111,7 @@ class Profile(Probe):
             self,
             score="score" in can,
             generate="generate" in can,
-            chat=self.chat or "chat" in capabilities,
+            bare_question=self.bare_question or "chat" in capabilities,
             close=self.close and "fill" in capabilities,
         )
 
@@ -139,7 +139,7 @@ class Profile(Probe):
         def batch(
             instrument: str, request: AnyRequest, prefixes: Iterable[str], template: str = LISTED
         ) -> PromptBatch:
-            raw = not (self.chat and instrument == "question")
+            raw = instrument != "question"
             frame = facts.select(
                 relation=lit(relation.id),
                 fact="fact",
@@ -189,7 +189,7 @@ class Profile(Probe):
                 id, label = LISTED, relation.label or relation.id
                 asked = [f"What is the {label} of {row['subject']}?" for row in rows]
             words = phrasing(language)
-            if not self.chat:
+            if not self.bare_question:
                 asked = [f"{words.question}{text}\n{words.answer}" for text in asked]
             yield batch("question", generate, asked, id)
 
