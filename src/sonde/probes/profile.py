@@ -234,7 +234,7 @@ class Profile(Probe):
             worst = max(set(reasons), key=reasons.count)
             raise DataError(
                 f"dataset {data.name!r} has no fact to grade, because {worst}; a relation needs "
-                "at least five subjects and two objects: add facts, or name other relations"
+                "at least four subjects and two objects: add facts, or name other relations"
             )
         return facts.with_columns(excluded=pl.Series(reasons, dtype=pl.String))
 
