@@ -146,7 +146,8 @@ class EicLke(ChoiceProbe):
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """The choices of the facts all of whose options were answered."""
         rows = rows.join(facts.select("fact_no", "fact", "n_options"), on="fact_no")
-        rows = rows.filter(pl.len().over("fact_no") == col("n_options")).sort("fact_no", "option")
+        rows = rows.filter(pl.len().over("fact_no") == col("n_options"))
+        rows = rows.sort("fact_no", col("option").cast(pl.String))
         key = ("fact_no", "relation", "template_no", "alias_no")
         chosen = rows.group_by(*key, "fact", maintain_order=True).agg("option", n=pl.len())
         prompts = chosen.select(
