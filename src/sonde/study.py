@@ -6,6 +6,7 @@ others as they are, and the same study goes on with what is missing.
 """
 
 import inspect
+import json
 import re
 import shlex
 import tomllib
@@ -19,6 +20,7 @@ from sonde.core.components import build
 from sonde.core.errors import AbilityError, SondeError, UsageError, nearest
 from sonde.core.facts import Dataset
 from sonde.data.tables.columns import parse_columns
+from sonde.models.load import check
 from sonde.probes import PROBES
 from sonde.runs.refusals import suited
 from sonde.runs.run import Run, released, run
@@ -47,12 +49,39 @@ class Cell(NamedTuple):
         """The command that makes this run alone."""
         words = ["sonde", "run", self.probe, "-m", self.model, "-d", self.data, "-o", str(self.out)]
         for name, value in {**self.select, **self.load}.items():
-            for one in value if isinstance(value, list) and name == "template" else [value]:
-                text = ",".join(map(str, one)) if isinstance(one, (list, tuple)) else str(one)
-                words += [f"--{name.replace('_', '-')}", text]
+            flag = f"--{name.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [flag] * value
+            else:
+                several = name == "template" and not isinstance(value, str)
+                for one in value if several else [value]:
+                    words += [flag, _text(one)]
         for name, value in self.settings.items():
-            words += ["--set", f"{name}={value}"]
+            words += ["--set", f"{name}={_text(value)}"]
         return shlex.join(words)
+
+    def config(self) -> str:
+        """The TOML file whose study is this run alone."""
+        run = {"model": self.model, "data": self.data, "probe": self.probe, "out": str(self.out)}
+        sets = {"set": {self.probe: self.settings}} if self.settings else {}
+        values = {**run, **self.select, **self.load, **sets}
+        return "".join(f"{name} = {_toml(value)}\n" for name, value in values.items())
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, Mapping):  # columns
+        pairs = ((k, [v] if isinstance(v, str) else v) for k, v in value.items())
+        value = [f"{role}={column}" for role, columns in pairs for column in columns]
+    return ",".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_toml(str(k))} = {_toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    # strings, numbers, true and false are written as in JSON
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def read_study(config: Mapping[str, Any] | str | Path) -> list[Cell]:
@@ -79,42 +108,61 @@ def read_study(config: Mapping[str, Any] | str | Path) -> list[Cell]:
             problems.append(f"no {name} is given")
         texts = [str(one) for one in lists[name]]
         problems += [f"{name} {n!r} is listed twice" for n, k in Counter(texts).items() if k > 1]
+    for model in lists["model"]:
+        problems += _problem(check, str(model))
     sets = values.get("set", {})
+    if not isinstance(sets, Mapping) or not all(isinstance(v, Mapping) for v in sets.values()):
+        problems.append("settings belong in a table of their probe, such as [set.profile]")
+        sets = {}
     problems += [f"set.{p}: the study has no probe {p!r}" for p in sets if p not in lists["probe"]]
     settings: dict[str, Mapping[str, Any]] = {}
     for probe in lists["probe"]:
-        settings[probe] = sets.get(probe, {}) if isinstance(sets, Mapping) else {}
-        try:
-            build(PROBES.find(probe), settings[probe])
-        except (SondeError, TypeError) as error:
-            problems.append(str(error))
-    if problems:
-        raise UsageError("; ".join(problems))
+        chosen = {n: tuple(v) if isinstance(v, list) else v for n, v in sets.get(probe, {}).items()}
+        settings[probe] = chosen
+        if unknown := _problem(PROBES.find, probe):
+            problems += unknown
+            continue
+        # one by one, so that all of them are stated
+        for name, value in chosen.items():
+            problems += _problem(build, PROBES.find(probe), {name: value})
     common = {key: values[key] for key in values if key in select}
     out, cells = Path(values.get("out", "runs")), []
     for probe in lists["probe"]:
         for data in lists["data"]:
-            here = {"data": data} if isinstance(data, str) else dict(data)
-            name = here.pop("data", "")
-            if not name or (wrong := [key for key in here if key not in select]):
-                raise UsageError(
+            here = dict(data) if isinstance(data, Mapping) else {"data": data}
+            name = str(here.pop("data", ""))
+            wrong = [f": unknown {key!r}" for key in here if key not in select]
+            if (not name or wrong) and probe == lists["probe"][0]:
+                problems.append(
                     f"a dataset is a name, or a table with 'data' and {', '.join(select)}; "
-                    f"not {data}" + (f": unknown {wrong[0]!r}" if name else "")
+                    f"not {data}{''.join(wrong[:1])}"
                 )
-            for model in lists["model"]:
-                folder = out / "-".join(map(short, (probe, name, model)))
+            for model in map(str, lists["model"]):
+                folder = out / "-".join(map(short, (str(probe), name, model)))
                 how = {key: values[key] for key in values if key in load}
-                cells.append(Cell(probe, model, name, folder, how, common | here, settings[probe]))
+                more = settings.get(probe, {})
+                cells.append(Cell(str(probe), model, name, folder, how, common | here, more))
     if len(cells) == 1 and "out" in values:
-        return [cells[0]._replace(out=out)]
-    if again := [path for path, k in Counter(cell.out for cell in cells).items() if k > 1]:
-        raise UsageError(f"two runs would be stored in {again[0]}; rename a model or a table")
+        cells = [cells[0]._replace(out=out)]
+    again = [path for path, k in Counter(cell.out for cell in cells).items() if k > 1]
+    if again and not problems:
+        problems.append(f"two runs would be stored in {again[0]}; rename a model or a table")
+    if problems:
+        raise UsageError("; ".join(problems))
     return cells
+
+
+def _problem(check: Callable[..., Any], *values: Any) -> list[str]:
+    try:
+        check(*values)
+    except (SondeError, TypeError) as error:
+        return [str(error)]
+    return []
 
 
 def short(reference: str) -> str:
     """A name for folders: the last part of a path, without its extension."""
-    last = reference.rstrip("/").rpartition("/")[2] or reference
+    last = reference.rstrip("/:").rpartition("/")[2] or reference
     return re.sub(r"[^\w.-]+", "-", last.rpartition(":")[2].removesuffix(".csv"))
 
 
@@ -125,7 +173,10 @@ def prepare(cell: Cell) -> tuple[Any, Any, Dataset]:
     """
     select, load = dict(cell.select), dict(cell.load)
     if isinstance(columns := select.get("columns"), str):
-        select["columns"] = parse_columns(columns.split(","))
+        select["columns"] = parse_columns([columns])
+    for name in ("relations", "languages"):
+        if isinstance(names := select.get(name), str):
+            select[name] = tuple(part.strip() for part in names.split(","))
     data = api.dataset(cell.data, **select)
     automatic = cell.probe == "profile" and load.get("chat", "auto") == "auto"
     try:
@@ -138,10 +189,20 @@ def prepare(cell: Cell) -> tuple[Any, Any, Dataset]:
 
 
 def run_cell(cell: Cell, progress: Callable[[float, int], None] | None = None) -> Run:
-    """Make one run of a study, or go on with it."""
+    """Make one run of a study, or go on with it. Its folder gets the config that repeats it."""
     probe, model, data = prepare(cell)
+    config = cell.out / "config.toml"
+
+    def tick(done: float, total: int) -> None:
+        if done and not config.exists():  # also of a run that is stopped
+            config.write_text(cell.config(), encoding="utf-8")
+        if progress is not None:
+            progress(done, total)
+
     with released(model):
-        return run(probe, model, data, cell.out, progress=progress)
+        made = run(probe, model, data, cell.out, progress=tick)
+    config.write_text(cell.config(), encoding="utf-8")
+    return made
 
 
 def study(config: Mapping[str, Any] | str | Path) -> Iterator[tuple[Cell, Run | SondeError]]:

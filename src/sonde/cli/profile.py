@@ -74,10 +74,17 @@ def profile(wanted: ProfileOptions) -> None:
     cells = read_study(wanted.config or study)
     if wanted.dry_run:
         for cell in cells:
-            say(cell.command(), soft_wrap=True)
-            show_plan(*prepare(cell), cell.out, PlanOptions(measure=0))
+            try:
+                probe, model, data = prepare(cell)
+            except SondeError as error:
+                tell(f"error: {cell.probe} of {cell.model} on {cell.data}: {error}", "bold red")
+                continue
+            chat = {"chat": "always"} if model.identity.chat else {}
+            how = {name: value for name, value in cell.load.items() if name != "chat"}
+            say(cell._replace(load=how | chat).command(), soft_wrap=True)
+            show_plan(probe, model, data, cell.out, PlanOptions(measure=0))
         return
-    runs: dict[str, list[Run]] = {}
+    runs: dict[tuple[str, str], list[Run]] = {}
     failed = []
     for cell in cells:
         try:
@@ -88,12 +95,14 @@ def profile(wanted: ProfileOptions) -> None:
             tell(f"error: {cell.probe} of {cell.model} on {cell.data}: {error}", "bold red")
             failed.append(cell)
         else:
-            runs.setdefault(cell.data, []).append(run)
-    for data, several in runs.items():
+            runs.setdefault((cell.probe, cell.data), []).append(run)
+    probes = {cell.probe for cell in cells}
+    for (name, table), several in runs.items():
         if len(several) > 1:
             import sonde
 
-            page = several[0].path.parent / f"compare-{Path(data).stem}.html"
+            names = ["compare", *([name] if len(probes) > 1 else []), Path(table).stem]
+            page = several[0].path.parent / f"{'-'.join(names)}.html"
             with waiting("comparing the runs"):
                 report = sonde.compare(*several).report
             print_report(report, [], FileOptions(html=page))
