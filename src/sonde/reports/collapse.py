@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from polars import col
 
 from sonde.evaluation.stats import generator
-from sonde.evaluation.tables import Results
+from sonde.evaluation.tables import LEFT, Results
 
 COVERED, EXCESS, ENOUGH = 0.4, 0.2, 10
 SECOND = 0.2  # share from which on the second answer counts
@@ -40,63 +40,61 @@ def collapses(results: Results) -> list[Collapse]:
     parts = [name for name in results.probe.separate if name in results.rows.columns]
     key = ["relation", *(name for name in parts if results.rows[name].n_unique() > 1)]
     rows = results.table([*key, "label", "fact_no", "answer", "correct"]).drop_nulls("answer")
-    names = results.facts.lazy().select("fact_no", "relation", names="gold_names").explode("names")
-    names = names.drop_nulls("names").with_columns(usual=col("names").list.first())
-    spelled = names.explode("names").select(
-        "relation", "usual", name=col("names").str.to_lowercase()
+    rows = rows.with_columns(weight=1 / pl.len().over(*key, "fact_no")).collect()
+    gold = results.facts.select("fact_no", "relation", name="gold_names").explode("name")
+    gold = gold.drop_nulls("name").with_columns(
+        answer=col("name").list.first(), gold=1 / pl.len().over("fact_no")
     )
-    rows = rows.with_columns(col("answer").cast(pl.String)).with_columns(
-        name=col("answer").str.to_lowercase(), weight=1 / pl.len().over(*key, "fact_no")
+    # names of one object count as its usual name
+    spelled = gold.explode("name").select(
+        "relation", col("name").str.to_lowercase(), usual="answer"
     )
     spelled = spelled.unique(("relation", "name"), keep="first", maintain_order=True)
-    answers = rows.join(spelled, on=("relation", "name"), how="left", maintain_order="left")
-    graded = answers.with_columns(answer=pl.coalesce("usual", "answer")).collect()
-    gold = names.with_columns(weight=1 / pl.len().over("fact_no")).collect()
+    answers = rows.group_by(*key, "answer", maintain_order=True).agg(
+        col("label").first(), col("weight").sum(), hits=col("correct").sum()
+    )
+    answers = answers.with_columns(col("answer").cast(pl.String)).join(
+        spelled,
+        left_on=("relation", col("answer").str.to_lowercase()),
+        right_on=("relation", "name"),
+        **LEFT,
+    )
+    asked = rows.select(*key, "fact_no").unique(maintain_order=True)
+    wanted = asked.join(
+        gold.select("fact_no", "answer", "gold"), on="fact_no", maintain_order="left"
+    )
+    answers = answers.with_columns(answer=pl.coalesce("usual", "answer"))
+    merged = pl.concat([answers, wanted], how="diagonal").group_by(
+        *key, "answer", maintain_order=True
+    )
+    shares = merged.agg(
+        col("label").first(), col("weight", "gold").sum().round(9), col("hits").sum()
+    )
+    shares = shares.sort("weight", "answer", descending=[True, False], maintain_order=True)
     collapsed = []
-    for values, part in graded.group_by(key, maintain_order=True):
-        n = part["fact_no"].n_unique()
-        if n < ENOUGH:
+    for values, part in shares.group_by(key, maintain_order=True):
+        n = round(part["weight"].sum())
+        share, expected = (part[name].to_numpy() / n for name in ("weight", "gold"))
+        if n < ENOUGH or not expected.any():
             continue
-        right = gold.filter(col("fact_no").is_in(part["fact_no"].unique().implode()))
-        wanted = {
-            name: w / n
-            for name, w in right.group_by("usual", maintain_order=True)
-            .agg(col("weight").sum())
-            .iter_rows()
-        }
-        shares = (
-            part.group_by("answer")
-            .agg(col("weight").sum() / n)
-            .sort("weight", "answer", descending=[True, False])
-        )
-        if not wanted:
-            continue
-        top = shares.head(2)
-        share, expected = (
-            top["weight"].to_numpy(),
-            np.array([wanted.get(name, 0.0) for name in top["answer"]]),
-        )
-        size, excess = _excess(share[None], expected[None])
+        size, excess = _excess(share[None, :2], expected[None, :2])
         covered = share[: size[0]].sum()
-        if (
-            covered <= COVERED
-            or excess[0] < EXCESS
-            or _p(excess[0], n, np.array([*wanted.values()])) >= LEVEL
-        ):
+        if covered <= COVERED or excess[0] < EXCESS:
             continue
-        chosen = top["answer"].head(int(size[0])).to_list()
-        hits = part.filter(col("correct"), col("answer").is_in(chosen)).height
-        label = ", ".join(map(str, (part["label"][0] or values[0], *values[1:])))
+        if _p(excess[0], n, expected[expected > 0]) >= LEVEL:
+            continue
+        top = part.head(int(size[0]))
+        label = ", ".join(map(str, (part["label"].drop_nulls()[0] or values[0], *values[1:])))
         collapsed.append(
             Collapse(
-                str(values[0]),
-                label,
-                tuple(chosen),
-                float(covered),
-                float(expected[: size[0]].sum()),
-                n,
-                hits,
-                int(part["correct"].sum()),
+                relation=str(values[0]),
+                label=label,
+                names=tuple(top["answer"]),
+                share=float(covered),
+                gold=float(top["gold"].sum() / n),
+                n=n,
+                hits=int(top["hits"].sum()),
+                correct=int(part["hits"].sum()),
             )
         )
     return sorted(collapsed, key=lambda c: c.gold - c.share)

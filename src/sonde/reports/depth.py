@@ -23,6 +23,12 @@ GAP = "____"
 MAX_FACTS, MAX_PROMPTS = 5_000, 10_000  # on a page
 SHOWN = 300  # characters of a long prompt on a page
 TOPS = ("answer", "probability", "gold")  # lists of the top answers of a prompt
+TOP_ANSWERS = {
+    "batch": pl.Int32,
+    "prompt": pl.UInt32,
+    "answer": pl.String,
+    "probability": pl.Float64,
+}
 
 
 def prompts_of(
@@ -46,35 +52,36 @@ def prompts_of(
         gold_prob=col("gold_logprob").cast(pl.Float64).exp(),
     )  # fmt: skip
     graded = table.select(*key, "correct", "rank", "gold_prob").unique(key, keep="last").collect()
-    normalize = getattr(results.probe, "normalize", "none")
-    none = {"text": pl.lit(""), "answer": pl.lit([""]), "probability": pl.lit([0.0])}
-    parts = [graded.clear().select(*key, **none)]
-    for batch in answers:
+    parts = [graded.clear().select(*key, prompt=pl.lit(0, pl.UInt32), batch=0, text=pl.lit(""))]
+    tops = [pl.DataFrame(schema=TOP_ANSWERS)]
+    for number, batch in enumerate(answers):
         frame = batch.frame.with_row_index("prompt")
         frame = frame.join(ids, on=FACT, how="inner", maintain_order="left")
         if frame.is_empty():
             continue
-        text = col("prefix")
+        words = col("prefix")
         if shown:
-            cut = "…" + text.str.tail(shown)
-            text = pl.when(text.str.len_chars() > shown).then(cut).otherwise(text)
+            cut = "…" + words.str.tail(shown)
+            words = pl.when(words.str.len_chars() > shown).then(cut).otherwise(words)
         if isinstance(batch.result, OptionScores | MaskScores):
-            text = text + GAP + col("suffix").fill_null("")
+            words = words + GAP + col("suffix").fill_null("")
         absent = [pl.lit(None).alias(name) for name in axes if name not in frame.columns]
-        top = _top(batch, frame["prompt"].to_numpy(), k, normalize).cast({"prompt": pl.UInt32})
-        top = top.group_by("prompt").agg("answer", "probability")
-        frame = frame.with_columns(*absent, text=text).join(top, on="prompt", **LEFT)
+        frame = frame.with_columns(*absent, text=words, batch=number)
         parts.append(frame.select(parts[0].columns).cast(parts[0].schema))
-    prompts = pl.concat(parts).with_row_index("prompt")
+        top = _top(
+            batch, frame["prompt"].to_numpy(), k, getattr(results.probe, "normalize", "none")
+        )
+        tops.append(top.with_columns(batch=number).select(tops[0].columns).cast(TOP_ANSWERS))
+    prompts, place = pl.concat(parts), ("batch", "prompt")
     names = about.select("fact_no", name="gold_names", gold=True).explode("name").explode("name")
     names = names.with_columns(col("name").str.to_lowercase()).unique()
-    each = prompts.select("prompt", "fact_no", name="answer").explode("name").drop_nulls("name")
-    each = each.with_columns(col("name").str.to_lowercase())
-    each = each.join(names, on=("fact_no", "name"), **LEFT)
-    gold = each.group_by("prompt", maintain_order=True).agg(col("gold").fill_null(False))
-    prompts = prompts.join(gold, on="prompt", **LEFT)
-    prompts = prompts.join(graded, on=key, nulls_equal=True, **LEFT).drop(key[1:])
-    return rows.join(prompts, on="fact_no", maintain_order="left_right").drop("fact_no", "prompt")
+    top = pl.concat(tops).join(prompts.select(*place, "fact_no"), on=place, **LEFT)
+    top = top.with_columns(name=col("answer").str.to_lowercase())
+    top = top.join(names, on=("fact_no", "name"), **LEFT).with_columns(col("gold").fill_null(False))
+    top = top.group_by(place, maintain_order=True).agg(TOPS)
+    prompts = prompts.join(top, on=place, **LEFT)
+    prompts = prompts.join(graded, on=key, nulls_equal=True, **LEFT).drop(*key[1:], *place)
+    return rows.join(prompts, on="fact_no", maintain_order="left_right").drop("fact_no")
 
 
 def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
@@ -94,7 +101,7 @@ def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
                 "probability": counts.values / np.repeat(counts.sums(), counts.counts),
             })  # fmt: skip
             return table.group_by("prompt", maintain_order=True).head(k)
-    return pl.DataFrame({"prompt": rows[:0], "answer": [], "probability": []})
+    return pl.DataFrame(schema=TOP_ANSWERS).drop("batch")
 
 
 def top_frame(prompt: Mapping[str, Any]) -> pl.DataFrame:
