@@ -98,26 +98,6 @@ def test_options_are_graded_as_one_prompt_at_a_time(
         assert row["gold_logprob"] == pytest.approx(log(sum(map(exp, correct)) / total))
         pairs = [c > w for c in correct for w in wrong]
         assert row["ranked"] == (pytest.approx(np.mean(pairs)) if pairs else None)
-        assert_set(row, objects[n], table)
-
-
-def assert_set(row: dict[str, float | None], objects: Objects, table: dict[str, float]) -> None:
-    """Things in order, the wrong ones first among equals, as the definitions are written."""
-    best = [max(found) for names in objects if (found := [table[n] for n in names if n in table])]
-    gold = {name for names in objects for name in names}
-    things = [(-v, 0) for name, v in table.items() if name not in gold] + [(-v, 1) for v in best]
-    n, order = len(best), [is_gold for _, is_gold in sorted(things)]
-    if n < 2:
-        assert row.get("set_f1") is None
-        return
-    hits = sum(order[:n])
-    places = [place for place, is_gold in enumerate(order, 1) if is_gold]
-    average = sum(k / place for k, place in enumerate(places, 1)) / len(objects)
-    assert row["set_precision"] == pytest.approx(hits / n)
-    assert row["set_recall"] == pytest.approx(hits / len(objects))
-    assert row["set_f1"] == pytest.approx(2 * hits / (n + len(objects)))
-    assert row["average_precision"] == pytest.approx(average)
-    assert row["set_whole"] == (hits == len(objects))
 
 
 def filled(
@@ -171,21 +151,6 @@ def test_masks_are_graded_as_one_prompt_at_a_time(
     usual = [tokens(names)[0][2] for names in objects if tokens(names[:1])]
     assert row["compared"] == sum(len(own) - 1 for own in able)
     assert row["helped"] == sum(v > u for own, u in zip(able, usual, strict=True) for *_, v in own)
-    best, seen = [], set()
-    for names_of_one in objects:  # a token that names two objects is the first of them
-        if alone := set(tokens(names_of_one)) - seen:
-            best.append(min(rank for _, rank, _ in alone))
-        seen |= alone
-    best.sort()
-    if len(best) < 2 or len(objects) < 2:
-        assert row.get("set_f1") is None
-        return
-    wrong = [rank - sum(r <= rank for _, r, _ in gold) for rank in best]
-    places = [w + nth for nth, w in enumerate(wrong, 1)]
-    hits = sum(place <= len(best) for place in places)
-    assert row["set_recall"] == pytest.approx(hits / len(objects))
-    average = sum(nth / place for nth, place in enumerate(places, 1)) / len(objects)
-    assert row["average_precision"] == pytest.approx(average)
 
 
 def test_all_objects_of_the_question_are_correct_for_the_ranking_alone() -> None:

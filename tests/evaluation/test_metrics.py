@@ -171,14 +171,6 @@ def test_abstentions_count_among_generated_answers() -> None:
     assert values(table, *m.ABSTENTION) == [1 / 3, 1 / 2]
 
 
-def test_a_question_with_several_facts_counts_once() -> None:
-    rows = {"fact_no": [0, 1, 2], "set_f1": [0.5, 1.0, 0.25]}
-    columns = ("set_precision", "set_recall", "average_precision", "set_whole")
-    rows |= dict.fromkeys(columns, rows["set_f1"])
-    table = results({"relation": ["P1"] * 3, "question": [0, 0, 1]}, rows)
-    assert values(table, *m.SETS) == [3 / 8] * 5
-
-
 def test_ranking_is_full_if_all_prompts_are() -> None:
     rows = {"fact_no": [0, 0, 1, 2], "ranked": [1.0, 0.5, 1.0, None]}
     assert values(results({"relation": ["P1"] * 3}, rows), *m.RANKING) == [7 / 8, 1 / 2]

@@ -132,14 +132,6 @@ def test_correlations_of_equal_lists_are_not_measured() -> None:
     assert stats.kendall_tau_b(rising, np.array([0.0, 2, 1, 3])) == pytest.approx(2 / 3)
 
 
-def test_auroc_is_the_share_of_pairs_in_order() -> None:
-    score, positive = np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True])
-    value, low, high = stats.auroc(score, positive) or (0, 0, 0)
-    assert value == 0.875
-    assert 0 < low < value < high < 1
-    assert stats.auroc(score, np.ones(4, dtype=bool)) is None
-
-
 @given(st.lists(st.lists(st.floats(0, 1), min_size=2, max_size=2), min_size=1, max_size=6))
 def test_successes_are_those_of_all_outcomes(rates: list[list[float]]) -> None:
     table = np.array(rates)

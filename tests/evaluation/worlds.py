@@ -22,7 +22,6 @@ def results(facts: Mapping[str, Any], rows: Mapping[str, Any]) -> Results:
         fact=pl.Series([f"f{i}" for i in range(n)]),
         cluster=pl.Series(facts.get("cluster", range(n)), dtype=pl.UInt32),
         excluded=pl.Series(facts.get("excluded", [None] * n), dtype=pl.String),
-        question=pl.Series(facts.get("question", range(n)), dtype=pl.UInt32),
     )
     prompts = pl.DataFrame(dict(rows)).with_columns(pl.col("fact_no").cast(pl.UInt32))
     defaults = {"template_no": 1, "alias_no": 0}

@@ -13,6 +13,7 @@ from sonde.lab.evaluation.judging import ANY, Group, Verdicts, judge
 from sonde.lab.evaluation.measures import (
     CAUSES,
     Measured,
+    auroc,
     includes_none,
     mean,
     mean_less,
@@ -253,3 +254,11 @@ def test_a_control_belongs_to_the_longest_name_that_it_begins_with() -> None:
     found = group([known("a1")], *said)
     assert found.controls_of("soft") == ()
     assert found.controls_of("soft-manual") == ("soft-manual-random",)
+
+
+def test_auroc_is_the_share_of_pairs_in_order() -> None:
+    score, positive = np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True])
+    value, low, high = auroc(score, positive) or (0, 0, 0)
+    assert value == 0.875
+    assert 0 < low < value < high < 1
+    assert auroc(score, np.ones(4, dtype=bool)) is None

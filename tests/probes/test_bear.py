@@ -58,7 +58,7 @@ def test_accuracy_is_averaged_over_templates_facts_and_relations() -> None:
     assert of("accuracy", "P37", "2") == 0
     spread = of.line("template_spread")
     assert spread["value"] == pytest.approx(0.25 / 2**0.5)
-    assert 0 <= spread["low"] <= spread["value"] <= spread["high"] <= 1 / 2**0.5
+    assert 0 <= spread["low"] <= spread["value"] <= spread["high"] <= 1
     assert of("accuracy", of="baseline") == 0.5
 
 

@@ -266,4 +266,11 @@ def _write_vocabulary(path: Path, words: tuple[str, ...] | None) -> None:
 
 def read_vocabulary(path: Path) -> tuple[str, ...] | None:
     """The allowed answers of a file, one a line; None where it is not there."""
-    return tuple(line for _, line in read_lines(path) if line) if path.is_file() else None
+    if not path.is_file():
+        return None
+    try:
+        lines = regular(path).read_text("utf-8").split("\n")
+    except (OSError, UnicodeDecodeError):
+        # several times slower, but names the faulty line
+        lines = [line for _, line in read_lines(path)]
+    return tuple(filter(None, lines))

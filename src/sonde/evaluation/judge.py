@@ -2,8 +2,7 @@
 
 Takes one batch of answers and the facts. A graded batch has the columns of its prompts, then
 those of `tables.ROWS`: answer, correct, tied, rank, ranked, confidence, gold_logprob, options_id,
-helped, compared, and for questions with several objects set_precision, set_recall, set_f1,
-average_precision and set_whole (null for others). Knows no metrics.
+helped and compared. Knows no metrics.
 """
 
 from collections.abc import Callable, Sequence
@@ -84,26 +83,23 @@ def judge_options(
     options = options.with_columns(column=pl.int_range(pl.len()).over("set"))
     about = prompts.select("prompt", "fact_no", set=pl.Series(index).gather(prompts["prompt"]))
 
-    def find(names: pl.DataFrame) -> tuple[pl.DataFrame, Any]:
-        """Each fact's names among the options of its prompts: a row each, and their places."""
+    def find(names: pl.DataFrame) -> Any:
+        """Where each fact's names are among the options of its prompts."""
         pairs = about.select("fact_no", "set").unique()  # a fact has many prompts
         pairs = pairs.join(names, on="fact_no").join(options, on=("set", "name"))
         table = about.join(pairs, on=("fact_no", "set"))
-        return table, (table["prompt"].to_numpy(), table["column"].to_numpy())
+        return table["prompt"].to_numpy(), table["column"].to_numpy()
 
     correct, known = np.zeros((2, *dense.shape), dtype=bool)
-    correct[find(correct_names(here))[1]] = True
-    # an option that names two objects is the first of them
-    question = correct_names(here, "question_names").unique(("fact_no", "name"), keep="first")
-    things, places = find(question)
-    known[places] = True
+    correct[find(correct_names(here))] = True
+    known[find(correct_names(here, "question_names"))] = True
     known |= correct
     top, target = (np.where(where, dense, -np.inf).max(axis=1) for where in (there, correct))
     best = (dense == top[:, None]) & there
     wrong = there & ~known
     # wrong options that score at least as high as a correct one
-    (row, column), ahead = np.nonzero(known), np.zeros(dense.shape, np.int32)
-    ahead[row, column] = ((dense[row] >= dense[row, column][:, None]) & wrong[row]).sum(axis=1)
+    row, column = np.nonzero(known)
+    ahead = ((dense[row] >= dense[row, column][:, None]) & wrong[row]).sum(axis=1)
     pairs = known.sum(axis=1) * wrong.sum(axis=1)
     hashes = pl.Series([int(fingerprint(names)[:8], 16) for names in sets], dtype=pl.UInt32)
     starts = np.cumsum([0, *map(len, sets)])
@@ -117,7 +113,7 @@ def judge_options(
             "answer": options["name"].gather(starts[index] + best.argmax(axis=1)),
             "tied": best.sum(axis=1) > 1,
             "rank": 1 + ((dense >= target[:, None]) & there & ~correct).sum(axis=1),
-            "ranked": (pairs - ahead.sum(axis=1)) / pairs,
+            "ranked": (pairs - np.bincount(row, ahead, n)) / pairs,
             "confidence": 1 / weights.sum(axis=1),
             "gold_logprob": together - np.log(weights.sum(axis=1)),
             "options_id": hashes.gather(index),
@@ -125,9 +121,6 @@ def judge_options(
         }, nan_to_null=True)  # fmt: skip
     answerable = pl.when(pl.Series(correct.any(axis=1)))
     judged = judged.with_columns(answerable.then(name) for name in ("rank", "gold_logprob"))
-    if len(things):
-        things = things.with_columns(order=-dense[places], ahead=ahead[places])
-        judged = judged.join(_set_scores(things, here), on="prompt", **LEFT)
     return _rows(prompts, judged, "score")
 
 
@@ -144,17 +137,15 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
     spelling = pl.Series(map(folded, targets["name"]), dtype=pl.String).rank("dense")
     targets = targets.with_columns(spelling=spelling)
 
-    def find(names: pl.DataFrame) -> pl.DataFrame:
-        """A row for each of its fact's names that can be answered, per prompt."""
-        names = names.join(targets, on="name", maintain_order="left")
-        # only names of one spelling can be one token
-        alike = pl.struct("fact_no", "spelling").is_duplicated()
-        table = about.join(names.with_columns(alike=alike), on="fact_no")
-        place = table["prompt"].to_numpy(), table["target"].to_numpy()
-        return table.with_columns(
-            rank=pl.Series(scores.target_ranks[place], dtype=pl.Int64),
-            logprob=pl.Series(scores.target_logprobs[place], dtype=pl.Float64),
-        ).filter(col("rank") > 0)
+    names = correct_names(here).join(targets, on="name", maintain_order="left")
+    # only names of one spelling can be one token
+    alike = pl.struct("fact_no", "spelling").is_duplicated()
+    names = about.join(names.with_columns(alike=alike), on="fact_no")
+    place = names["prompt"].to_numpy(), names["target"].to_numpy()
+    names = names.with_columns(
+        rank=pl.Series(scores.target_ranks[place], dtype=pl.Int64),
+        logprob=pl.Series(scores.target_logprobs[place], dtype=pl.Float64),
+    ).filter(col("rank") > 0)
 
     def distinct(table: pl.DataFrame, *key: str) -> pl.DataFrame:
         """Each token of a key once."""
@@ -162,7 +153,6 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
             return table
         return table.unique((*key, "spelling", "rank"), keep="first", maintain_order=True)
 
-    names, question = find(correct_names(here)), correct_names(here, "question_names")
     # never below the largest, even if its exponential is 0
     together = pl.max_horizontal(col("logprob").exp().sum().log(), col("logprob").max())
     tokens = distinct(names, "prompt").group_by("prompt")
@@ -184,12 +174,6 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
     })  # fmt: skip
     judged = judged.join(ranks, on="prompt", **LEFT).join(added, on="prompt", **LEFT)
     judged = judged.with_columns(col("helped", "compared").fill_null(0))
-    if len(question):
-        # wrong tokens of at least this probability: all of this rank, minus the correct ones
-        correct = col("rank").rank("max").over("prompt")
-        things = distinct(find(question), "prompt")
-        things = things.with_columns(order="rank", ahead=col("rank") - correct)
-        judged = judged.join(_set_scores(things, here), on="prompt", **LEFT)
     return _rows(prompts, judged, "fill")
 
 
@@ -198,28 +182,6 @@ def _rows(prompts: pl.DataFrame, judged: pl.DataFrame, answer_mode: str) -> pl.D
     judged = judged.with_columns(correct=correct, answer_mode=pl.lit(answer_mode))
     rows = prompts.drop(*SENT, "fact_no", strict=False)
     return rows.join(judged, on="prompt", **LEFT).drop("prompt")
-
-
-def _set_scores(things: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
-    """How the n most likely things of a prompt do, if n ≥ 2 of its correct objects can be answered.
-
-    A thing is a wrong answer, or a correct object under its most likely name (lowest `order`).
-    `ahead` counts wrong ones that are at least as likely: of equal ones, the wrong come first.
-    """
-    objects = facts.select("fact_no", objects=col("question_names").list.len())
-    best = things.sort("prompt", "order").join(objects, on="fact_no", **LEFT)
-    best = best.unique(("prompt", "object_no"), keep="first", maintain_order=True)
-    nth = pl.int_range(1, pl.len() + 1).over("prompt")
-    best = best.with_columns(nth=nth, position=col("ahead") + nth)
-    best = best.filter(pl.len().over("prompt") > 1)
-    n, hits, size = pl.len(), (col("position") <= pl.len()).sum(), col("objects").first()
-    return best.group_by("prompt").agg(
-        set_precision=hits / n,
-        set_recall=hits / size,
-        set_f1=2 * hits / (n + size),
-        average_precision=(col("nth") / col("position")).sum() / size,
-        set_whole=(hits == size).cast(pl.Float64),
-    )
 
 
 def choose(answers: Answers, options: Sequence[Sequence[str]] | pl.Series) -> Answers:

@@ -359,26 +359,6 @@ RANKING = (
 )  # fmt: skip
 
 
-def first_of_question(rows: LazyFrame) -> LazyFrame:
-    """Of facts with one subject, relation and date the first: a question counts once."""
-    return rows.filter(col("fact_no") == col("fact_no").min().over("relation", "question"))
-
-
-SETS = tuple(
-    mean(
-        id, where=col("set_f1").is_not_null(), view=first_of_question, label=label,
-        help=f"{help}, of questions with several objects",
-    )
-    for id, label, help in (
-        ("set_precision", "precision at n", "share of the n most likely objects that are correct"),
-        ("set_recall", "recall at n", "share of correct objects among the n most likely"),
-        ("set_f1", "F1 at n", "harmonic mean of precision and recall at n"),
-        ("average_precision", "average precision", "mean precision down to each correct object"),
-        ("set_whole", "whole set", "share of facts whose correct objects all rank first"),
-    )
-)  # fmt: skip
-
-
 def cell_means(*keys: str) -> View:
     """One row per fact and value of `keys`, with the means of numbers and verdicts."""
 

@@ -1,7 +1,7 @@
 """Intervals, tests and distributions over plain numbers. Knows no facts, prompts or models."""
 
 from collections.abc import Sequence
-from math import ceil, erfc, exp, inf, log, sqrt
+from math import ceil, erfc, inf, sqrt
 from typing import Any
 
 import numpy as np
@@ -226,30 +226,6 @@ def kendall_tau_b(a: Floats, b: Floats) -> float | None:
         return None
     one, other = (np.sign(x[:, None] - x) for x in (a, b))
     return float((one * other).sum() / sqrt(np.abs(one).sum() * np.abs(other).sum()))
-
-
-def auroc(score: Floats, positive: Bools) -> tuple[float, float, float] | None:
-    """Area under the ROC curve with its 95% interval (DeLong's, on the logit); a tie is half.
-
-    None where there are only positives or only negatives.
-
-    >>> auroc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))[0]
-    0.875
-    """
-    n, m = int(positive.sum()), int((~positive).sum())
-    if not n or not m:
-        return None
-    together = ranks(score)
-    above = (together[positive] - ranks(score[positive])) / m
-    below = (together[~positive] - ranks(score[~positive])) / n
-    value = float(above.mean())
-    variance = sum(float(x.var(ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
-    if not variance or not 0 < value < 1:
-        # nothing varies: the interval of as many trials as the rarer kind has members
-        return value, *wilson(value * min(n, m), min(n, m))
-    center, reach = log(value / (1 - value)), Z * sqrt(variance) / (value * (1 - value))
-    low, high = (1 / (1 + exp(min(-x, 700.0))) for x in (center - reach, center + reach))
-    return value, low, high
 
 
 def success_distribution(rates: Floats) -> Floats:

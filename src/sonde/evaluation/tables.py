@@ -44,7 +44,6 @@ FACTS: Mapping[str, Any] = {
     "majority_correct": Boolean,  # it is correct
     "guessable": Boolean,  # the subject's name contains the usual name of an object
     "cluster": UInt32,  # of relation and subject; facts of one are resampled together
-    "question": UInt32,  # of relation, subject and date
     "date": String,
     "valid_from": String,
     "valid_to": String,
@@ -87,11 +86,6 @@ ROWS: Mapping[str, Any] = {
     "options_id": UInt32,  # a hash of the set of options
     "helped": UInt32,  # added names of objects that are more likely than the usual one
     "compared": UInt32,  # of these
-    "set_precision": Float32,
-    "set_recall": Float32,
-    "set_f1": Float32,
-    "average_precision": Float32,
-    "set_whole": Float32,
 }
 """Axis columns of the probe come after alias_no. A column that a probe lacks is absent. Floats stay
 as wide as they were judged: what a masked model gave is float32, sums are float64."""
@@ -182,7 +176,6 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
         majority_correct=usual.list.contains(col("majority")).fill_null(False),
         guessable=pl.Series(contained, dtype=Boolean),
         cluster=pl.struct("relation", "subject_id").rank("dense"),
-        question=pl.struct(QUESTION).rank("dense"),
         relation=col("relation").cast(Enum([relation.id for relation in relations])),
         excluded=pl.lit(None, String),
         **{name: pl.when(col(name) != "").then(name) for name in DATES},

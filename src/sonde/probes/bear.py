@@ -44,7 +44,6 @@ class Bear(Probe):
         m.mrr(),
         m.sd_between(m.accuracy(), "template_no", id="template_spread"),
         *m.RANKING,
-        *m.SETS,
     )
     groups = ("relation", "template_no", ("relation", "template_no"))
 

@@ -11,7 +11,6 @@ from typing import Literal
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
 from polars import col
 
 from sonde.answers import Answers
@@ -78,7 +77,6 @@ class Lama(MaskProbe):
             m.mrr(),
             m.mrr("uhn.mrr", where=UHN, label=f"MRR ({uhn})"),
             *m.RANKING,
-            *m.SETS,
         )
 
     @property
@@ -177,10 +175,8 @@ class Lama(MaskProbe):
         chosen, about = choose(answers.select(rows), about["options"].gather(rows)), about[rows]
         options = [ranked(chosen.batch.options[i]) for i in chosen.batch.options_ids()]
         ranks = pl.Series(map(control_rank, options, about["gold_names"]), dtype=pl.UInt32)
-        # several correct objects are looked for in the whole vocabulary
-        sets = cs.by_name(*(metric.id for metric in m.SETS), require_all=False)
-        choices = judge(chosen, facts).select(~sets).hstack(graded[rows].select(sets))
-        choices = choices.with_columns(control_rank=ranks, answer_mode=pl.lit("fill"))
+        graded_choices = judge(chosen, facts)
+        choices = graded_choices.with_columns(control_rank=ranks, answer_mode=pl.lit("fill"))
         others = np.setdiff1d(np.arange(len(graded)), rows)
         return pl.concat([graded[others], choices], how="diagonal_relaxed")
 

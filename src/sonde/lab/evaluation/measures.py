@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from math import inf, sqrt
+from math import exp, inf, log, sqrt
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from sonde.core.reports import Better, Estimate, Metric, Unit
 from sonde.evaluation.estimate import Metric as Ratio
 from sonde.evaluation.estimate import estimate as estimate_ratios
 from sonde.evaluation.metrics import ECE
-from sonde.evaluation.stats import Bools, Floats, Ints, auroc, student_reach
+from sonde.evaluation.stats import Bools, Floats, Ints, Z, ranks, student_reach, wilson
 from sonde.evaluation.tables import Results
 
 BASE = "lama"
@@ -301,6 +301,30 @@ def _within(values: Floats, minus: Floats | None, relations: Ints) -> Estimate:
     if minus is None:
         return _engine(VALUE, "value", relations, value=values)
     return _engine(LESS, "difference", relations, value=values, minus=minus)
+
+
+def auroc(score: Floats, positive: Bools) -> tuple[float, float, float] | None:
+    """Area under the ROC curve with its 95% interval (DeLong's, on the logit); a tie is half.
+
+    None where there are only positives or only negatives.
+
+    >>> auroc(np.array([0.1, 0.4, 0.4, 0.9]), np.array([False, False, True, True]))[0]
+    0.875
+    """
+    n, m = int(positive.sum()), int((~positive).sum())
+    if not n or not m:
+        return None
+    together = ranks(score)
+    above = (together[positive] - ranks(score[positive])) / m
+    below = (together[~positive] - ranks(score[~positive])) / n
+    value = float(above.mean())
+    variance = sum(float(x.var(ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
+    if not variance or not 0 < value < 1:
+        # nothing varies: the interval of as many trials as the rarer kind has members
+        return value, *wilson(value * min(n, m), min(n, m))
+    center, reach = log(value / (1 - value)), Z * sqrt(variance) / (value * (1 - value))
+    low, high = (1 / (1 + exp(min(-x, 700.0))) for x in (center - reach, center + reach))
+    return value, low, high
 
 
 def _auroc(score: Floats, known: Bools) -> Measured:
