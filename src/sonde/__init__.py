@@ -68,7 +68,7 @@ if TYPE_CHECKING:
     from sonde.runs.run import Run as Run
     from sonde.runs.run import open_run as open_run
     from sonde.runs.run import run as run
-    from sonde.study import study as study
+    from sonde.studies import study as study
 
 __version__ = "0.2.0"
 
@@ -101,7 +101,7 @@ _MODULES = {
     "sonde.reports.model": ("Report",),
     "sonde.runs.plan": ("Plan", "plan"),
     "sonde.runs.run": ("Run", "open_run", "run"),
-    "sonde.study": ("study",),
+    "sonde.studies": ("study",),
 }
 _LAZY = {name: module for module, names in _MODULES.items() for name in names}
 

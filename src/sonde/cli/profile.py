@@ -15,7 +15,7 @@ from sonde.probes import PROBES
 
 if TYPE_CHECKING:
     from sonde.runs.run import Run
-    from sonde.study import Cell
+    from sonde.studies import Cell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ def profile(wanted: ProfileOptions) -> None:
     Example: sonde profile -m smollm2 -m hf:FOLDER -d facts.csv -o runs/two
     """
     from sonde.cli.plan import PlanOptions, show_plan
-    from sonde.study import prepare, read_study
+    from sonde.studies import prepare, read_study
 
     study = wanted.study()
     if wanted.config and study:
@@ -115,7 +115,7 @@ def profile(wanted: ProfileOptions) -> None:
 
 def _make(cell: Cell, alone: bool) -> Run:
     from sonde.core.plain import json_text
-    from sonde.study import run_cell
+    from sonde.studies import run_cell
 
     with progress(f"{cell.probe} of {cell.model} on {cell.data}", "prompts") as tick:
         run = run_cell(cell, tick)
