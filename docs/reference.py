@@ -24,7 +24,7 @@ FURTHER = (
     ("facts that change over time", "sonde.evaluation.timeline", "METRICS"),
     ("several languages", "sonde.evaluation.languages", "ACCURACY COUPLES"),
     ("sonde compare, runs of several probes", "sonde.compare.pairwise", "CORRECT"),
-    ("sonde compare --learning", "sonde.compare.learned", "METRICS OF_FACTS"),
+    ("sonde compare --paper optiprompt", "sonde.compare.learned", "METRICS"),
     ("data card", "sonde.cards.numbers", "METRICS"),
     ("lab", "sonde.lab.evaluation.measures", "METRICS"),
 )

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from sonde.api import certify as certify
     from sonde.api import compare as compare
     from sonde.api import dataset as dataset
-    from sonde.api import learning as learning
     from sonde.api import model as model
     from sonde.api import probe as probe
     from sonde.compare.report import Comparison as Comparison
@@ -82,7 +81,7 @@ _MODULES = {
         "Samples",
         "SpanLogprobs",
     ),
-    "sonde.api": ("card", "certify", "compare", "dataset", "learning", "model", "probe"),
+    "sonde.api": ("card", "certify", "compare", "dataset", "model", "probe"),
     "sonde.core.abilities": ("Identity", "Model"),
     "sonde.core.answers": ("Filled", "Generated", "Sampled", "Scored", "Traced"),
     "sonde.core.certificates": ("Certificate",),

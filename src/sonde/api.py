@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from sonde.compare import compare as compare
-from sonde.compare import learning as learning
 from sonde.core.abilities import Model, Probe
 from sonde.core.certificates import Certificate
 from sonde.core.components import build

@@ -141,7 +141,7 @@ def test_bad_requests_are_rejected(sonde: Sonde, folder: Path, data: Path) -> No
     sonde("compare", majority, nothing, "--groups", "a,b,c").refused(2, "3 groups for 2 runs")
     sonde("compare", majority, nothing, "--models", folder / "none.toml").refused(3, "none.toml")
     sonde("compare", majority, nothing, "--relations", "P31").refused(2, "'P31'", "did you mean")
-    sonde("compare", majority, nothing, "--easy", "a").refused(2, "--learning")
+    sonde("compare", majority, nothing, "--easy", "a").refused(2, "--paper")
     other = folder / "other"
     words = ("-d", data, "--relations", "P37", "--no-html", "-o", other)
     assert sonde("run", "belief", "-m", "control:majority", *words).code == 0

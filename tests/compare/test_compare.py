@@ -7,12 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from scipy.stats import binomtest
 
 import sonde
+from sonde.compare import many
+from sonde.compare.conditions import align, conditions, open_runs
+from sonde.compare.learned import with_learning
 from sonde.core.errors import SondeError, UsageError
+from sonde.evaluation.estimate import estimate
 from sonde.models.scripted import Scripted
 
 TOWNS = {
@@ -115,7 +118,7 @@ def test_other_limits_and_templates_share_the_facts_of_the_smaller_limit(tmp_pat
     assert sonde.compare(one, other).verdict.facts == 2
 
 
-def many(out: Path, correct: int, of: int, name: str) -> sonde.Run:
+def knowing(out: Path, correct: int, of: int, name: str) -> sonde.Run:
     facts = {f"Town {i}": ("France", "Italy")[i % 2] for i in range(of)}
     file = out / f"towns-{of}.csv"
     write(file, facts)
@@ -128,7 +131,7 @@ def many(out: Path, correct: int, of: int, name: str) -> sonde.Run:
 
 
 def test_a_verdict_follows_the_test_and_names_the_smallest_difference(tmp_path: Path) -> None:
-    few, some, most = (many(tmp_path, n, 40, f"r{n}") for n in (10, 12, 36))
+    few, some, most = (knowing(tmp_path, n, 40, f"r{n}") for n in (10, 12, 36))
     same = sonde.compare(few, some).verdict
     assert same.word == "none" and (same.difference.estimate.p or 0.0) > 0.05
     low, high = same.difference.estimate.low, same.difference.estimate.high
@@ -160,16 +163,12 @@ def test_one_relation_is_compared_on_request(tmp_path: Path) -> None:
 
 
 def test_what_runs_share(tmp_path: Path) -> None:
-    from sonde.compare import many as tables
-    from sonde.compare.conditions import align, conditions, open_runs
-
-    runs = [many(tmp_path, n, 40, f"r{n}") for n in (10, 20)]
+    runs = [knowing(tmp_path, n, 40, f"r{n}") for n in (10, 20)]
     aligned = align(conditions(open_runs(runs)))
     a, b = aligned.names
-    matrix = tables.sharing(aligned, aligned.names)["sharing"]
-    values = {(r, c): v for r, c, v in matrix.select("row", "column", "value").iter_rows()}
+    values = {(y, x): value for y, x, value in many.sharing(aligned).iter_rows()}
     assert values == {(a, a): 1.0, (a, b): 1.0, (b, a): 0.5, (b, b): 1.0}
-    assert tables.known_in_one(aligned, aligned.names) == (0.5, 20)
+    assert many.known_in_one(aligned) == (0.5, 20)
 
 
 def test_learning_splits_easy_and_hard_facts(tmp_path: Path) -> None:
@@ -178,14 +177,15 @@ def test_learning_splits_easy_and_hard_facts(tmp_path: Path) -> None:
         sonde.run(sonde.probe("lama"), sonde.model(f"control:{m}", data=data), data, tmp_path / m)
         for m in ("majority", "class-prior", "naive-bayes")
     ]
-    report = sonde.learning(*runs)
-    frame = report.estimates
-    assert isinstance(frame, pl.DataFrame)
-    whole = (pl.col("over") == "relations") & (pl.col("of") == "value")
-    whole &= pl.col("group_by").list.len() == 0
+    learned, sentence = with_learning(conditions(open_runs(runs)))
+    assert sentence == "A fact is easy if naive-bayes answers it."
     values = {
         (run, metric): value
-        for run, metric, value in frame.filter(whole).select("run", "metric", "value").iter_rows()
+        for run, c in learned.items()
+        for metric, of, value in estimate(c.results, c.metrics, over=("relations",))
+        .select("metric", "of", "value")
+        .iter_rows()
+        if of == "value"
     }
     # naive Bayes decides what is easy, so it knows all of that and nothing else
     assert values["naive-bayes", "easy.accuracy"] == 1.0

@@ -11,9 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import polars
 import pyarrow
 
 import sonde
+from sonde.compare.conditions import conditions, open_runs
+from sonde.compare.learned import with_learning
+from sonde.evaluation.estimate import estimate
+from sonde.reports.model import Report
 
 from . import inside
 from .plain import Document, Plain, plain_report
@@ -122,7 +127,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class Learning:
-    """What runs may have learnt, by `sonde.learning`; each is named as its case is."""
+    """What runs may have learned, as in `--paper optiprompt`; each is named as its case is."""
 
     of: tuple[str, ...]
     easy: tuple[str, ...] = ()
@@ -132,7 +137,14 @@ class Learning:
 
     def document(self, name: str, shop: Workshop) -> Document:
         runs = [f"{one}={shop.run(one).path}" for one in self.of]
-        return plain_report(sonde.learning(*runs, easy=self.easy))
+        learned, _ = with_learning(conditions(open_runs(runs)), self.easy)
+        frames = [
+            estimate(c.results, c.metrics, groups=("relation", "kind")).with_columns(
+                run=polars.lit(name)
+            )
+            for name, c in learned.items()
+        ]
+        return plain_report(Report(title="", estimates=polars.concat(frames), runs="run"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,8 @@ from safetensors.torch import load_file
 
 import sonde
 from sonde.cli.main import main
+from sonde.compare.conditions import conditions, open_runs
+from sonde.compare.learned import with_learning
 from sonde.core.answers import Filled
 from sonde.core.errors import AbilityError, ModelError, PromptError
 from sonde.core.prompts import Fill
@@ -308,7 +310,8 @@ def test_what_a_fine_tuned_random_model_answers_is_easy_and_what_it_answered_bef
     for name, model in (("manual", plain), ("bare", bare), ("tuned", f"finetuned:{out}")):
         sonde.run(sonde.probe("lama"), load(model, CPU), data, out=tmp_path / name)
         runs.append(f"{name}={tmp_path / name}")
-    assert "A fact is easy if tuned answers it." in str(sonde.learning(*runs).summary[0])
+    _, sentence = with_learning(conditions(open_runs(runs)))
+    assert sentence == "A fact is easy if tuned answers it."
 
 
 def test_a_relation_that_was_not_trained_is_refused(folder: Folders, tmp_path: Path) -> None:

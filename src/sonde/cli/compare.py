@@ -34,12 +34,9 @@ class CompareOptions:
         "a TOML file of your own.",
         "",
     )
-    learning: bool = option(
-        "Runs of lama: how much may be learned from the training facts.", False, "--learning"
-    )
     easy: str = option(
-        "With --learning or --paper optiprompt: runs whose correct answers make a fact easy, "
-        "separated by commas (default: naive Bayes and fine-tuned random models).",
+        "With --paper optiprompt: runs whose correct answers make a fact easy, separated by commas "
+        "(default: naive Bayes and fine-tuned random models).",
         "",
     )
     fail_if_worse: bool = option(
@@ -63,14 +60,13 @@ def compare(wanted: CompareOptions) -> None:
     Example: sonde compare runs/small runs/large -o runs/both
     """
     from sonde.compare import compare as compare_runs
-    from sonde.compare import learning
     from sonde.compare.conditions import open_runs
     from sonde.compare.views import paper
 
-    if wanted.easy and not (wanted.learning or wanted.paper):
-        raise UsageError("--easy names the runs that decide what is easy for --learning; use both")
-    if wanted.paper and (wanted.learning or wanted.fail_if_worse):
-        raise UsageError("--paper makes tables and no verdict; drop --learning or --fail-if-worse")
+    if wanted.easy and not wanted.paper:
+        raise UsageError("--easy names the runs that decide which facts are easy; it needs --paper")
+    if wanted.paper and wanted.fail_if_worse:
+        raise UsageError("--paper makes tables and no verdict; drop --fail-if-worse")
     runs = open_runs(wanted.folders, "sonde compare RUN RUN …", least=1 if wanted.paper else 2)
     verdict = None
     with waiting("comparing the runs"):
@@ -84,8 +80,6 @@ def compare(wanted: CompareOptions) -> None:
                 easy=listed(wanted.easy),
                 seed=wanted.seed,
             )
-        elif wanted.learning:
-            report = learning(*wanted.folders, easy=listed(wanted.easy), seed=wanted.seed)
         else:
             comparison = compare_runs(
                 *wanted.folders,

@@ -10,7 +10,6 @@ from sonde.core.errors import UsageError
 
 if TYPE_CHECKING:
     from sonde.compare.report import Comparison
-    from sonde.reports.model import Report
     from sonde.runs.run import Run
 
 
@@ -41,47 +40,13 @@ def compare(
     from sonde.compare.conditions import align, conditions, open_runs
     from sonde.compare.report import comparison
 
-    _check_seed(seed)
-    opened = open_runs(_flat(runs))
-    slices = conditions(opened, groups=groups, models=models, relations=relations)
-    return comparison(align(slices), seed)
-
-
-def learning(
-    *runs: "Run | str | Path | Sequence[Run | str | Path]", easy: Sequence[str] = (), seed: int = 0
-) -> "Report":
-    """How much of the accuracy of runs of `lama` may be learned from training facts.
-
-    Args:
-        runs: the first is the reference; names METHOD@MODEL have one reference per model.
-        easy: names of the runs whose correct answers make a fact easy. By default naive Bayes and
-            random models that were fine-tuned.
-        seed: of the intervals.
-
-    Example:
-        >>> sonde.learning("manual=runs/manual", "bayes=runs/bayes").to_json()["counts"]
-        {}
-    """
-    from sonde.compare.conditions import open_runs
-    from sonde.compare.learned import learn
-
-    _check_seed(seed)
-    return learn(open_runs(_flat(runs), "sonde.learning(RUN, RUN)"), easy, seed)
-
-
-def _check_seed(seed: int) -> None:
     if seed < 0:
         raise UsageError(f"seed must not be negative; got {seed}")
-
-
-def _flat(
-    runs: "Sequence[Run | str | Path | Sequence[Run | str | Path]]",
-) -> "list[Run | str | Path]":
-    from sonde.runs.run import Run
-
-    return [
-        run for item in runs for run in ([item] if isinstance(item, Run | str | Path) else item)
+    flat: Any = [
+        run for item in runs for run in (item if isinstance(item, list | tuple) else [item])
     ]
+    every = conditions(open_runs(flat), groups=groups, models=models, relations=relations)
+    return comparison(align(every), seed)
 
 
 class _Callable(ModuleType):

@@ -16,6 +16,7 @@ import polars as pl
 from polars import col
 
 from sonde.core.errors import UsageError, nearest
+from sonde.evaluation.estimate import Metric
 from sonde.evaluation.tables import Results
 from sonde.models.families import Described, describe, model_table, plain
 from sonde.runs.certificates import doubt
@@ -36,6 +37,7 @@ class Condition:
     Args:
         settings: of the probe and the prompt format, as texts.
         known: what the table of models has on its model.
+        metrics: besides those of the probe.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Condition:
     group: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     known: Described | None = None
+    metrics: Sequence[Metric] = ()
 
     @cached_property
     def model(self) -> str:
@@ -245,17 +248,18 @@ def _groups(
     return [value or "none" for value in columns[groups]]
 
 
-def align(originals: Mapping[str, Condition]) -> Aligned:
+def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> Aligned:
     """The conditions on what they share.
 
     In a relation in which they share prompts, only these are compared; in others all prompts of
-    the shared facts. Raises UsageError if no fact is shared.
+    the shared facts. With `same_options` facts also share the options to choose from, and all their
+    prompts are compared. Raises UsageError if no fact is shared.
     """
     every = list(originals.values())
     # facts of one run that are equal in all that is compared count as one, unless ids are shared
     same = len({(c.dataset, c.probe) for c in every}) == 1
     names = _relation_names(every)
-    keys = [_fact_keys(c, name, same) for c, name in zip(every, names, strict=True)]
+    keys = [_fact_keys(c, name, same, same_options) for c, name in zip(every, names, strict=True)]
     shared = _shared(keys, ["key"])
     if shared.is_empty():
         raise UsageError(_nothing_shared(every))
@@ -296,6 +300,7 @@ def align(originals: Mapping[str, Condition]) -> Aligned:
     prompts = [_prompt_keys(part, len({c.dataset for c in every}) > 1) for part in parts]
     common = [name for name in prompts[0].columns if all(name in p.columns for p in prompts)]
     both = _shared(prompts, common)
+    both = both.clear() if same_options else both
     covered = relation.gather(both["fact_no"]).unique().implode()
     rows_of = []
     for part, prompt in zip(parts, prompts, strict=True):
@@ -335,19 +340,24 @@ def _relation_names(every: Sequence[Condition]) -> list[dict[str, str]]:
     return [dict(zip(some, some, strict=True)) for some in ids]
 
 
-def _fact_keys(condition: Condition, names: Mapping[str, str], by_id: bool) -> pl.DataFrame:
+def _fact_keys(
+    condition: Condition, names: Mapping[str, str], by_id: bool, by_options: bool
+) -> pl.DataFrame:
     """fact_no, id and key of each prompted fact: what it states, or its id.
 
     The n-th of several facts that state the same is shared with the n-th of another run.
     """
     facts = condition.prompted
+    if by_options:
+        options = condition.results.rows["fact_no", "options_id"].drop_nulls()
+        facts = facts.join(options.unique("fact_no"), on="fact_no", maintain_order="left")
     relation = col("relation").cast(pl.String).replace_strict(names, return_dtype=pl.String)
     parts = [relation, col("fact")]
     if not by_id:
         gold = col("gold_names").list.eval(pl.element().list.first()).list.unique().list.sort()
         date = col("date") if "date" in facts.columns else pl.lit("")
         parts = [relation, col("subject"), date.fill_null(""), gold.list.join("\x1f")]
-    key = pl.concat_str(parts, separator="\x1e")
+    key = pl.concat_str(*parts, *["options_id"] * by_options, separator="\x1e")
     frame = facts.select("fact_no", "fact", key=key)
     nth = pl.int_range(pl.len()).over("key").cast(pl.String)
     return frame.with_columns(key=pl.concat_str("key", nth, separator="\x1e"))

@@ -1,121 +1,114 @@
-"""Several conditions: who leads, what they share, how alike they are. Tasks are never pooled."""
+"""How alike several conditions are: matrices of what they know and of their accuracies."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import reduce
 from itertools import product
+from typing import Any
 
 import numpy as np
 import polars as pl
 from polars import col
 
 from sonde.compare.conditions import Aligned
-from sonde.compare.pairwise import CORRECT, KNOWN, fact_values
-from sonde.evaluation.estimate import Metric
+from sonde.compare.pairwise import KNOWN
+from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import kendall_tau_b, pearson
 
-MATRIX = {"row": pl.String, "column": pl.String, "value": pl.Float64, "n": pl.UInt32}
+
+def tasks(aligned: Aligned) -> dict[str, Aligned]:
+    """The conditions of each task, such as "fill"."""
+    every = aligned.every
+    return {
+        task: replace(aligned, conditions={c.name: c for c in every if c.task == task})
+        for task in dict.fromkeys(c.task for c in every)
+    }
 
 
-def tasks(aligned: Aligned) -> dict[str, list[str]]:
-    """The names of the conditions of each task, such as "fill"."""
-    by_task: dict[str, list[str]] = {}
-    for name, condition in aligned.conditions.items():
-        by_task.setdefault(condition.task, []).append(name)
-    return by_task
-
-
-def _matrix(
-    names: Sequence[str], value: Callable[[str, str], tuple[float, int] | None]
-) -> pl.DataFrame:
-    """`value(row, column)` of all pairs, with how many things it averages; None is not measured."""
-    cells = ((a, b, value(a, b)) for a, b in product(names, repeat=2))
-    return pl.DataFrame([(a, b, *v) for a, b, v in cells if v], MATRIX, orient="row")
-
-
-def _per_key(
-    aligned: Aligned, names: Sequence[str], key: list[str], share: pl.Expr
-) -> pl.DataFrame:
+def _per_key(aligned: Aligned, key: list[str], share: pl.Expr) -> pl.DataFrame:
     """A row per key that all conditions have (with an underscore), a column of `share` for each."""
-    under = [f"_{name}" for name in key]
     frames = (
-        aligned.conditions[name].results.table([*key, "correct"])
-        .group_by(col(key).name.prefix("_")).agg(share.alias(name)) for name in names
+        c.results.table([*key, "correct"])
+        .group_by(col(key).name.prefix("_")).agg(share.alias(c.name)) for c in aligned.every
     )  # fmt: skip
-    return reduce(lambda a, b: a.join(b, on=under), frames).collect()
+    return reduce(lambda a, b: a.join(b, on=[f"_{name}" for name in key]), frames).collect()
 
 
-def _known(aligned: Aligned, names: Sequence[str], by_template: bool) -> pl.DataFrame:
+def _known(aligned: Aligned, by_template: bool = False) -> pl.DataFrame:
     """What each condition knows: a row per fact, or per fact and template (if the answer for some
     alias is correct)."""
     if by_template:
-        return _per_key(aligned, names, ["relation", "fact_no", "text"], col("correct").any())
-    return _per_key(aligned, names, ["relation", "fact_no"], col("correct").mean() > KNOWN)
+        return _per_key(aligned, ["relation", "fact_no", "text"], col("correct").any())
+    return _per_key(aligned, ["relation", "fact_no"], col("correct").mean() > KNOWN)
 
 
-def sharing(
-    aligned: Aligned, names: Sequence[str], *, by_template: bool = False
-) -> dict[str, pl.DataFrame]:
-    """Two matrices: "sharing", the share of what the row knows that the column knows too, and
-    "subsumption", η: the same per relation, averaged over the relations where the row knows any.
-    """
-    cells = _known(aligned, names, by_template)
-
-    def shares(a: str, b: str) -> pl.DataFrame:
-        return cells.filter(col(a)).group_by("_relation").agg(both=col(b).sum(), n=pl.len())
-
-    def pooled(a: str, b: str) -> tuple[float, int] | None:
-        both, n = (int(shares(a, b)[name].sum()) for name in ("both", "n"))
-        return (both / n, n) if n else None
-
-    def averaged(a: str, b: str) -> tuple[float, int] | None:
-        part = shares(a, b)
-        values = (part["both"] / part["n"]).to_numpy()
-        return (float(values.mean()), len(values)) if len(values) else None
-
-    return {"sharing": _matrix(names, pooled), "subsumption": _matrix(names, averaged)}
-
-
-def known_in_one(
-    aligned: Aligned, names: Sequence[str], *, by_template: bool = False
-) -> tuple[float, int]:
+def known_in_one(aligned: Aligned, by_template: bool = False) -> tuple[float, int]:
     """Of everything that some condition knows, the share that only one does, and how much it is."""
-    known = _known(aligned, names, by_template).select(names).sum_horizontal()
+    known = _known(aligned, by_template).select(aligned.names).sum_horizontal()
     total = int((known > 0).sum())
     return (int((known == 1).sum()) / total if total else float("nan")), total
 
 
-def relation_values(
-    aligned: Aligned, names: Sequence[str], metric: Metric = CORRECT
-) -> pl.DataFrame:
-    """The metric of each condition in each relation: _relation, then a column per condition."""
-    frames = []
-    for name in names:
-        rows = fact_values(aligned.conditions[name].results, metric).rows
-        groups = rows.group_by(_relation=col("relation").cast(pl.String), maintain_order=True)
-        frames.append(groups.agg(run=pl.lit(name), value=col("num").sum() / col("den").sum()))
-    return pl.concat(frames).pivot("run", index="_relation", values="value")
+def _matrix(aligned: Aligned, value: Callable[[str, str], Any]) -> pl.DataFrame:
+    """`value(row, column)` of all pairs; None is not measured."""
+    cells = [(a, b, value(a, b)) for a, b in product(aligned.names, repeat=2)]
+    schema = {"y": pl.String, "x": pl.String, "color": pl.Float64}
+    return pl.DataFrame(cells, schema, orient="row").drop_nulls()
 
 
-def correlation(aligned: Aligned, names: Sequence[str], metric: Metric = CORRECT) -> pl.DataFrame:
+def sharing(aligned: Aligned, by_template: bool = False) -> pl.DataFrame:
+    """Of what the row knows, the share that the column knows too."""
+    cells = _known(aligned, by_template)
+    return _matrix(aligned, lambda a, b: cells.filter(col(a))[b].mean())
+
+
+def subsumption(aligned: Aligned) -> pl.DataFrame:
+    """η: the same per relation, averaged over the relations where the row knows any."""
+    cells = _known(aligned)
+    share = {
+        a: cells.filter(col(a)).group_by("_relation").agg(pl.mean(*aligned.names))
+        for a in aligned.names
+    }
+    return _matrix(aligned, lambda a, b: share[a][b].mean())
+
+
+def correlation(aligned: Aligned) -> pl.DataFrame:
     """Pearson's r between the conditions' accuracies over relations; needs three relations."""
-    values = relation_values(aligned, names, metric)
+    facts = _per_key(aligned, ["relation", "fact_no"], col("correct").mean())
+    values = facts.group_by("_relation").agg(pl.mean(*aligned.names).round(12))
 
-    def value(a: str, b: str) -> tuple[float, int] | None:
-        both = values.select(x=a, y=b).drop_nulls().to_numpy().round(12)
-        r = pearson(both[:, 0], both[:, 1])
-        return (r[0], len(both)) if r else None
+    def value(a: str, b: str) -> float | None:
+        r = pearson(values[a].to_numpy(), values[b].to_numpy())
+        return r[0] if r else None
 
-    return _matrix(names, value)
+    return _matrix(aligned, value)
 
 
-def rank_agreement(aligned: Aligned, names: Sequence[str]) -> pl.DataFrame:
+def rank_agreement(aligned: Aligned) -> pl.DataFrame:
     """Kendall's τ-b between the conditions' template accuracies, averaged over relations."""
-    values = _per_key(aligned, names, ["relation", "text"], col("correct").mean())
+    values = _per_key(aligned, ["relation", "text"], col("correct").mean())
     parts = values.partition_by("_relation")
 
-    def value(a: str, b: str) -> tuple[float, int] | None:
+    def value(a: str, b: str) -> float | None:
         taus = [kendall_tau_b(part[a].to_numpy(), part[b].to_numpy()) for part in parts]
         measured = [tau for tau in taus if tau is not None]
-        return (float(np.mean(measured)), len(measured)) if measured else None
+        return float(np.mean(measured)) if measured else None
 
-    return _matrix(names, value)
+    return _matrix(aligned, value)
+
+
+MATRICES: Mapping[str, tuple[str, str, Callable[..., pl.DataFrame]]] = {
+    "sharing": ("percent", "Share of the row's known facts that the column's run knows, too",
+                sharing),
+    "subsumption": ("percent", "The same per relation, averaged over relations (η)", subsumption),
+    "correlation": ("number", "Pearson's r between accuracies over relations", correlation),
+    "rank_agreement": ("number", "Kendall's τ-b between template accuracies", rank_agreement),
+}  # fmt: skip
+
+
+def heat(aligned: Aligned, kind: str, **options: bool) -> Exhibit:
+    """A matrix as a figure; empty if no two conditions can be compared so."""
+    unit, title, compute = MATRICES[kind]
+    frame = compute(aligned, **options)
+    frame = frame if (frame["x"] != frame["y"]).any() else frame.clear()
+    return Exhibit(kind, title, frame, {"color": unit}, "heat", limit=1.0)

@@ -269,33 +269,18 @@ def _all_metrics(aligned: Aligned, estimates: pl.DataFrame) -> Iterator[Exhibit]
 
 def _shared(aligned: Aligned) -> Iterator[Item]:
     by_task = many.tasks(aligned)
-    for task, names in by_task.items():
-        rows = [aligned.conditions[name].results.rows for name in names]
-        if len(names) < 2 or any("correct" not in r.columns for r in rows):
+    for task, some in by_task.items():
+        if len(some.names) < 2 or any("correct" not in c.results.rows for c in some.every):
             continue
         suffix = f" ({TASKS.get(task, task)})" * (len(by_task) > 1)
-        only, n = many.known_in_one(aligned, names)
+        only, n = many.known_in_one(some)
         if n:
             yield f"{number(only, 'percent')} of {n:,} known facts are known to one run{suffix}."
-        shares = many.sharing(aligned, names)
-        tables = {
-            "sharing": ("Share of the row's known facts that the column's run knows, too",
-                        shares["sharing"]),
-            "subsumption": ("The same per relation, averaged over relations (η)",
-                            shares["subsumption"]),
-            "correlation": ("Pearson's r between accuracies over relations",
-                            many.correlation(aligned, names)),
-        }  # fmt: skip
-        if aligned.same_prompts:
-            tables["rank-agreement"] = (
-                "Kendall's τ-b between template accuracies", many.rank_agreement(aligned, names)
-            )  # fmt: skip
-        for id, (title, matrix) in tables.items():
-            if not matrix.filter(col("row") != col("column")).is_empty():
-                frame = matrix.select(y="row", x="column", color="value")
-                unit = "percent" if id in shares else "number"
-                id = f"{id}-{task}"
-                yield Exhibit(id, title + suffix, frame, {"color": unit}, "heat", limit=1.0)
+        for kind in many.MATRICES:
+            if aligned.same_prompts or kind != "rank_agreement":
+                figure = many.heat(some, kind)
+                if not figure.frame.is_empty():
+                    yield figure._replace(id=f"{kind}-{task}", title=figure.title + suffix)
 
 
 def _method(aligned: Aligned, metric: Metric) -> list[str]:

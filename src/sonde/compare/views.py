@@ -7,23 +7,24 @@ graded prompts. A heading names a metric as the JSON does. Knows no paper.
 
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
+import polars.selectors as cs
 from polars import col, lit
 
 from sonde.compare import many
 from sonde.compare.conditions import Condition, align, conditions
-from sonde.compare.learned import OF_FACTS, learn
-from sonde.compare.pairwise import CORRECT, KNOWN, leaderboard
+from sonde.compare.learned import with_learning
+from sonde.compare.pairwise import CORRECT, KNOWN, changed_facts, leaderboard
 from sonde.core.components import build
 from sonde.core.errors import DataError, UsageError, nearest
+from sonde.core.fingerprints import draw_key
 from sonde.evaluation.estimate import Metric, estimate, estimate_results
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import pearson, ranks
@@ -39,6 +40,14 @@ AXES = {"heat": ("y", "x", "color"), "intervals": ("label", "color", "x")}
 NUMBERS = ("value", "low", "high", "n")
 BINS = 20  # of a histogram
 ENDS = 3  # best and worst relations
+SAMPLE = 10  # facts of each kind
+OF_COUPLES = (
+    Metric("first.accuracy", num=col("first").mean()),
+    Metric(
+        "η", num=(col("correct").mean() > KNOWN).cast(pl.Float64), where=col("first") > KNOWN,
+        unit="number",
+    ),
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,8 +61,6 @@ class View:
         runs: patterns of facts that its runs have, such as {context = "zero-shot|random"}.
         where: patterns of columns of the prompts that count.
         relations: those of the paper, unless the user names others.
-        least: how many runs it needs.
-        over: relations or facts; by default as in the probe's report.
         build: how it is filled, see `BUILD`.
         sort: the heading by which rows are sorted, or "spread".
         command: makes its runs.
@@ -68,8 +75,6 @@ class View:
     runs: dict[str, str] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
     relations: tuple[str, ...] = ()
-    least: int = 1
-    over: str = ""
     build: str = "estimates"
     figure: Literal["table", "heat", "intervals", "lines", "dots"] = "table"
     sort: str = ""
@@ -78,8 +83,8 @@ class View:
     impossible: str = ""
 
 
-def read_paper(name: str) -> tuple[str, list[View]]:
-    """Title and views of the paper of that name, or of a TOML file."""
+def read_paper(name: str) -> tuple[str, list[View], bool]:
+    """The paper of that name, or of a TOML file: title, views, and if it needs training facts."""
     path: Any = PAPERS.get(name) or Path(name)
     if not path.is_file():
         raise UsageError(f"there is no paper {name!r}; {nearest(name, PAPERS)} (or give a file)")
@@ -89,6 +94,10 @@ def read_paper(name: str) -> tuple[str, list[View]]:
         for view in views:
             if view.build not in BUILD:
                 raise UsageError(f"{view.name}: unknown build; {nearest(view.build, BUILD)}")
+            if view.sort not in ("", "spread", *view.columns):
+                raise UsageError(
+                    f"{view.name}: sort names no column; {nearest(view.sort, view.columns)}"
+                )
             for pattern in (*view.runs.values(), *view.where.values()):
                 re.compile(pattern)
     except KeyError:
@@ -96,7 +105,7 @@ def read_paper(name: str) -> tuple[str, list[View]]:
     except (re.error, AttributeError, TypeError, ValueError, UsageError) as error:
         message = f"{path} cannot be read: {error}; its keys are in docs/compare.md"
         raise DataError(message) from None
-    return paper.get("title", name), views
+    return paper.get("title", name), views, bool(paper.get("learning"))
 
 
 def run_facts(c: Condition) -> dict[str, str]:
@@ -124,9 +133,8 @@ def run_facts(c: Condition) -> dict[str, str]:
 class Tables:
     """The views of a paper for some runs."""
 
-    def __init__(self, runs: Mapping[str, Condition], learned: Report | None, seed: int) -> None:
-        self.runs, self.learned, self.seed = runs, learned, seed
-        self.facts = {name: run_facts(c) for name, c in runs.items()}
+    def __init__(self, runs: Mapping[str, Condition], seed: int) -> None:
+        self.runs, self.seed = runs, seed
         self.frames: dict[Any, pl.DataFrame] = {}
 
     def make(self, view: View) -> Iterator[Exhibit]:
@@ -134,18 +142,12 @@ class Tables:
         where = view.where | ({"relation": "|".join(view.relations)} if view.relations else {})
         tests = [col(k).cast(pl.String).str.contains(f"^({v})$") for k, v in where.items()]
         chosen = []
-        for name, c in self.runs.items():
-            facts, known = self.facts[name], {*where} <= {*c.results.rows.columns}
+        for c in self.runs.values():
+            facts, known = run_facts(c), {*where} <= {*c.results.rows.columns}
             if known and all(re.fullmatch(v, facts.get(k, "")) for k, v in view.runs.items()):
-                results = c.results.select(where=pl.all_horizontal(tests)) if tests else c.results
-                if len(results.rows):
-                    chosen.append(replace(c, results=results) if tests else c)
-        if len(chosen) < view.least:
-            return
-        every = pl.DataFrame([self.facts[c.name] for c in chosen]).fill_null("")
-        known_facts = {f.name: ", ".join(f.unique(maintain_order=True)) for f in every}
-        heads = {head.format_map(known_facts): spec for head, spec in view.columns.items()}
-        for e in BUILD[view.build](self, replace(view, columns=heads), chosen):
+                results = c.results.select(where=pl.all_horizontal(tests) if tests else None)
+                chosen += [replace(c, results=results)] * bool(len(results.rows))
+        for e in BUILD[view.build](self, view, chosen) if chosen else ():
             if not e.frame.is_empty():
                 yield e._replace(
                     id=re.sub(r"\W+", "-", view.name.lower()),
@@ -155,36 +157,32 @@ class Tables:
 
     def estimates(self, c: Condition, view: View, by: Sequence[str] = ()) -> pl.DataFrame:
         """Numbers of a run: columns by, spec, value, low, high, n, unit."""
-        probe = c.results.probe
-        metrics: Any = [*probe.metrics, CORRECT]
-        over: Any = view.over or probe.layout.over
-        named = {*view.columns.values()}
-        if self.learned:
-            metrics, frame = self.learned.metrics, cast(pl.DataFrame, self.learned.estimates)
-            frame = frame.filter((col("run") == c.name) | col("run").is_null())
-        else:
-            key = c, over, *by, *(named if by else ())
-            if by:
-                rows = named & {*c.results.rows.columns}
-                columns = [Metric(name, num=col(name).mean(), unit="number") for name in rows]
-                metrics = [m for m in metrics if getattr(m, "id", "") in named] or columns
-            if key not in self.frames:
-                groups = [tuple(by)] if by else probe.groups
-                self.frames[key] = estimate(
-                    c.results, metrics, groups=groups, over=(over,), seed=self.seed, whole=not by
-                )
-            frame = self.frames[key]
-            if "subject" in by:  # a fact by itself has no interval
-                frame = frame.with_columns(low=None, high=None)
+        probe, named = c.results.probe, {*view.columns.values()}
+        metrics: list[Any] = [*probe.metrics, *c.metrics, CORRECT]
         units = {m.id: m.unit for one in metrics for m in getattr(one, "metrics", (one,))}
+        columns = (named & {*c.results.rows.select(cs.numeric()).columns}) - {*units}
+        metrics += [Metric(name, num=col(name).mean(), unit="number") for name in columns]
+        if by:  # with one that is always measured, so that there are lines
+            metrics = [m for m in metrics if m is CORRECT or getattr(m, "id", "") in named]
+        key = c.results, *by, *(named if by else columns)
+        if key not in self.frames:
+            self.frames[key] = estimate(
+                c.results, metrics, groups=[tuple(by)] if by else probe.groups,
+                over=(probe.layout.over,), seed=self.seed, whole=not by,
+            )  # fmt: skip
+        frame = self.frames[key]
+        if "subject" in by:  # a fact by itself has no interval
+            frame = frame.with_columns(low=None, high=None)
         group = [col(name).list.get(0, null_on_oob=True) for name in ("group_by", "group")]
         gap = col("of") == "difference"
         parts: Any = "metric", pl.when(col("of") != "value").then("of"), *group[: 0 if by else 2]
         wanted = col("group_by") == [*by] if by else col("group_by").list.len() < 2
-        return frame.filter(wanted, col("value").is_not_null(), over=over).select(
+        return frame.filter(wanted, col("value").is_not_null()).select(
             *NUMBERS,
             spec=pl.concat_str(parts, separator=".", ignore_nulls=True),
-            unit=pl.when(gap).then(lit("points")).otherwise(col("metric").replace(units)),
+            unit=pl.when(gap)
+            .then(lit("points"))
+            .otherwise(col("metric").replace(units | dict.fromkeys(columns, "number"))),
             **{name: col("group").list.get(n) for n, name in enumerate(by)},
         )
 
@@ -192,16 +190,14 @@ class Tables:
         """What a view shows, a line per place; of several runs at one that with most prompts."""
         heads = pl.DataFrame({"column": [*view.columns], "spec": [*view.columns.values()]})
         axes = list(dict.fromkeys([*view.rows.values(), *view.pivot]))
-        every = {name: "" for c in chosen for name in self.facts[c.name]}
+        facts = [run_facts(c) for c in chosen]
+        known = {*axes} & {name for one in facts for name in one}
+        by = [axis for axis in axes if axis not in known and axis != "column"]
         parts = []
-        for c in chosen:
-            facts = {name: lit(value) for name, value in {**every, **self.facts[c.name]}.items()}
-            by = [axis for axis in axes if axis not in facts and axis != "column"]
+        for c, one in zip(chosen, facts, strict=True):
             part = heads.join(self.estimates(c, view, by), on="spec", maintain_order="left_right")
-            # a share of facts is no number of a run
-            alone = col("spec").is_in([m.id for m in OF_FACTS])
-            part = part.with_columns(**facts, size=lit(len(c.results.rows))).with_columns(
-                run=pl.when(~alone).then("run").otherwise(lit(""))
+            part = part.with_columns(
+                size=lit(len(c.results.rows)), **{name: lit(one.get(name, "")) for name in known}
             )
             if "relation" in by:
                 labels = c.results.facts.select(col("relation").cast(pl.String), "label").unique()
@@ -217,13 +213,12 @@ class Tables:
         return frame.sort(view.pivot, maintain_order=True)
 
 
-def shown(view: View, frame: pl.DataFrame, note: str = "") -> Exhibit:
+def shown(view: View, frame: pl.DataFrame) -> Exhibit:
     """Lines of `long` as a table or a figure."""
 
     def text(axes: Sequence[str]) -> pl.Expr:
-        parts = (col(axis).cast(pl.String) for axis in axes)
-        named = [pl.when(part != "").then(part) for part in parts]
-        return pl.concat_str(named, separator=", ", ignore_nulls=True)
+        parts = col(axes).cast(pl.String).replace("", None)
+        return pl.concat_str(parts, separator=", ", ignore_nulls=True)
 
     index, value = [*view.rows.values()], col("value")
     frame = frame.with_columns(row=text(index), head=text(view.pivot))
@@ -235,30 +230,41 @@ def shown(view: View, frame: pl.DataFrame, note: str = "") -> Exhibit:
         cells = frame.with_columns(cell=pl.struct(NUMBERS))
         table = cells.pivot("head", index=index, values="cell", aggregate_function="first")
         table = table.rename({axis: head for head, axis in view.rows.items()})
-        return Exhibit("", "", table, dict(frame.select("head", "unit").rows()), note=note)
-    unit, (x, color, y) = frame["unit"][0], AXES.get(view.figure, ("x", "color", "y"))
-    units = {y: unit, "low": unit, "high": unit}
+        return Exhibit("", "", table, dict(frame.select("head", "unit").rows()))
+    unit, (x, color, y) = frame["unit"].first(), AXES.get(view.figure, ("x", "color", "y"))
+    units: Any = {y: unit, "low": unit, "high": unit}
     names = {x: "row", color: "head", y: "value"}
     figure = frame.select(**names, low="low", high="high")
     if view.figure in ("heat", "intervals"):
-        return Exhibit("", "", figure, units, view.figure, note)
+        return Exhibit("", "", figure, units, view.figure)
     figure = figure.with_columns(label="x") if view.figure == "dots" else figure
     numbers = figure["x"].str.replace_all(",", "").cast(float, strict=False)
     if not numbers.null_count():
         figure = figure.with_columns(x=numbers).sort("x", maintain_order=True)
         units["x"] = "count" if (numbers % 1 == 0).all() else "number"
     label = "" if "column" in index else next(iter(view.columns))
-    return Exhibit("", "", figure, units, "lines", note, next(iter(view.rows)), label)
+    return Exhibit("", "", figure, units, "lines", "", next(iter(view.rows)), label)
 
 
 def estimates(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """Numbers of runs; without columns only facts of them."""
-    if view.columns:
-        frame = t.long(view, chosen)
-        yield shown(view, frame) if len(frame) else Exhibit("", "", frame)
-    else:
+    chosen = SELECT.get(view.build, list)(chosen)
+    if not view.columns:
         frame = pl.DataFrame([run_facts(c) for c in chosen])  # of the relations that it shows
         yield Exhibit("", "", frame.select(**view.rows).unique(maintain_order=True))
+    elif chosen and len(frame := t.long(view, chosen)):
+        yield shown(view, frame)
+
+
+def marked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
+    """Lines of the first column, each with a point where x is the second."""
+    (head, y), (mark, x) = view.columns.items()
+    figure = shown(view, t.long(replace(view, columns={head: y}), chosen))
+    ends = t.long(replace(view, columns={mark: x}, rows={}, pivot=("run",)), chosen)
+    ends = ends.select(col("run").cast(pl.String).alias("color"), x="value")
+    points = figure.frame.join(ends, on=["color", "x"])
+    points = points.with_columns(color=col("color") + f", {mark}")
+    yield figure._replace(frame=pl.concat([figure.frame, points]))
 
 
 def correlations(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
@@ -274,6 +280,8 @@ def correlations(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator
         if result := pearson(*values):
             rho = pearson(*map(ranks, values))
             lines.append((name, *result, rho and rho[0], len(part)))
+    if not lines:
+        return
     heads = ("relation", "Pearson correlation", "p-value", "Spearman correlation", "runs")
     if not by:
         points = wide.select(col(x).alias("x"), col(y).alias("y"), label=index[0])
@@ -282,21 +290,16 @@ def correlations(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator
 
 
 def report(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """A part of the report of every run."""
-    frames = []
+    """A figure of the report of every run, with a line for each run."""
+    parts = []
     for c in chosen:
         extra, numbers = c.results.probe.layout.extra, estimate_results(c.results, t.seed)
         for part in extra(c.results, numbers) if extra else ():
             if part.id in view.columns.values():
-                name = "color" if part.kind == "lines" else "run"
-                frames.append(part.frame.with_columns(lit(c.name).alias(name)))
-                last = part
-    if frames:
-        frame = pl.concat(frames)
-        if view.sort:  # the first of each relation
-            frame = frame.sort(view.sort, descending=True, maintain_order=True)
-            frame = frame.unique(("run", "relation"), keep="first", maintain_order=True)
-        yield last._replace(title="", frame=frame)
+                frame = part.frame.with_columns(color=lit(c.name))
+                parts.append(part._replace(title="", frame=frame))
+    if parts:
+        yield parts[0]._replace(frame=pl.concat(part.frame for part in parts))
 
 
 def histogram(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
@@ -331,80 +334,22 @@ def places(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
 
 def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """A number of every two runs, or its mean over the pairs of runs of two families."""
-    tasks: dict[str, dict[str, Condition]] = {}
-    for c in chosen:  # rank agreement is that of one task
-        tasks.setdefault(c.task * (view.build == "rank_agreement"), {})[c.name] = c
-    for some in tasks.values():
-        aligned, names = align(some), [*some]
-        by_template = {"by_template": aligned.same_prompts}
-        note, unit = "", "number"
-        if view.build == "sharing":
-            frame, unit = many.sharing(aligned, names, **by_template)["sharing"], "percent"
-        else:
-            frame = getattr(many, view.build)(aligned, names)
-        pairs = frame.filter(col("row") != col("column"))
-        groups = {c.name: c.group for c in chosen}
-        families = pairs.with_columns(col("row", "column").replace(groups))
-        if "family" in view.pivot:
-            frame = families.group_by("row", "column").agg(col("value").mean())
-            frame = frame.sort("row", "column")
-        elif view.build == "sharing":
-            inner = col("row") == col("column")
-            means: Any = [families.filter(test)["value"].mean() for test in (inner, ~inner)]
-            means.append(many.known_in_one(aligned, names, **by_template)[0])
-            texts = [number(mean, unit) for mean in means]
-            note = f"Mean within groups: {texts[0]}, between groups: {texts[1]}. "
-            note += f"Of all that is known, {texts[2]} is known to one run only."
-        frame = frame.select(y="row", x="column", color="value") if len(pairs) else pairs
-        yield Exhibit("", "", frame, {"color": unit}, "heat", note, limit=1.0)
-
-
-def tuned(chosen: Sequence[Condition]) -> list[tuple[Condition, Condition]]:
-    """Runs of fine-tuned models with those of their bases."""
-    bases = {c: plain(c.known.base) for c in chosen if c.known and c.known.base}
-    return [(c, base) for c in bases for base in chosen if base.model == bases[c]]
-
-
-def with_base(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """Estimates of fine-tuned models and their bases."""
-    names = {c.name for pair in tuned(chosen) for c in pair}
-    if names:
-        yield from estimates(t, view, [c for c in chosen if c.name in names])
-
-
-def pairs(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """The smallest and the largest of a family, or fine-tuned and base: accuracies and η."""
-    couples = tuned(chosen)
-    if view.build == "sizes":
-        sizes = {c: c.known.size for c in chosen if c.known and c.known.size}
-        families: dict[str, list[Condition]] = {}
-        for c in sorted(sizes, key=lambda c: sizes[c]):
-            families.setdefault(c.group, []).append(c)
-        ends = ((some[0], some[-1]) for some in families.values())
-        couples = [(a, b) for a, b in ends if sizes[a] != sizes[b]]
-    frames, key = [], ["fact_no", "relation"]
-    for couple in couples:
-        pair = [*align({c.name: c for c in couple}).conditions.values()]
-        known, also = (
-            c.results.rows.group_by(key).agg(known=col("correct").mean() > KNOWN) for c in pair
-        )
-        rows = known.filter("known").join(also, on=key).sort(key)
-        rows = rows.with_columns(template_no=lit(0, pl.UInt16))
-        share = Metric("η", num=col("known_right").mean(), unit="number")
-        results = replace(pair[0].results, rows=rows)
-        eta = estimate(results, [share], over=("relations",), seed=t.seed)
-        lines = [
-            *(t.estimates(c, view).filter(col("spec").is_in(view.columns.values())) for c in pair),
-            eta.with_columns(unit=lit("number")),
-        ]
-        facts = {"family": pair[0].group}
-        for at, c in zip(("first", "second"), pair, strict=True):
-            facts |= {f"{at} {name}": value for name, value in t.facts[c.name].items()}
-        values = (lit(value).alias(name) for name, value in facts.items())
-        cells = pl.concat([line.select(*NUMBERS, "unit") for line in lines])
-        frames.append(cells.with_columns(*values, column=pl.Series([*view.columns])))
-    if frames:
-        yield shown(view, pl.concat(frames, how="diagonal"))
+    aligned, note = align({c.name: c for c in chosen}), ""
+    cells = {"by_template": aligned.same_prompts} if view.build == "sharing" else {}
+    figure = many.heat(aligned, view.build, **cells)
+    pairs = figure.frame.filter(col("y") != col("x"))
+    groups = pairs.with_columns(col("y", "x").replace({c.name: c.group for c in chosen}))
+    if "family" in view.pivot:
+        mean = groups.group_by("y", "x").agg(col("color").mean()).sort("y", "x")
+        figure = figure._replace(frame=mean)
+    elif cells:
+        inner = col("y") == col("x")
+        means: Any = [groups.filter(test)["color"].mean() for test in (inner, ~inner)]
+        means.append(many.known_in_one(aligned, **cells)[0])
+        texts = [number(mean, "percent") for mean in means]
+        note = f"Mean within groups: {texts[0]}, between groups: {texts[1]}. "
+        note += f"Of all that is known, {texts[2]} is known to one run only."
+    yield figure._replace(title="", note=note)
 
 
 def extremes(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
@@ -418,59 +363,90 @@ def extremes(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exh
     yield Exhibit("", "", ends.pivot("run", index="order", values="text"))
 
 
-def pooled(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """The mean over runs, of the facts that all of them have."""
-    first, *others = align({c.name: c for c in chosen}).conditions.values()
-    names = ["fact_no", "relation", "template_no", "correct"]
-    rows = pl.concat([c.results.rows.select(names) for c in (first, *others)]).sort("relation")
-    mean = replace(first, results=replace(first.results, rows=rows))
-    yield shown(view, t.long(view, [mean]))
-
-
-def methods(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """Estimates of runs of several probes, on the facts for which they have the same options."""
-    on, runs, lost = ["relation", "fact", "options_id"], list[Condition](), 0
-    for model in dict.fromkeys(c.model for c in chosen):
-        some = [c for c in chosen if c.model == model]
-        if len({c.probe for c in some}) < 2:
-            continue
-        keys = [
-            c.results.table([*on, "fact_no"]).drop_nulls().cast({pl.Enum: pl.String}).unique()
-            for c in some
-        ]
-        shared = reduce(lambda a, b: a.join(b, on=on, how="semi"), keys).collect()
-        lost += max(key.select("fact").collect().height for key in keys) - len(shared)
-        for c, key in zip(some, keys, strict=True):
-            facts = key.join(shared.lazy(), on=on, how="semi").collect()["fact_no"].implode()
-            results = c.results.select(where=col("fact_no").is_in(facts))
-            runs.append(replace(c, results=results))
-    if runs:
-        note = f"{lost:,} facts with other options in one of the runs do not count." * bool(lost)
-        yield shown(view, t.long(view, runs), note)
-
-
 def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """Estimates with ranges of ranks that hold together."""
-    part = shown(view, t.long(view, chosen))
-    every = cast(Sequence[Metric], chosen[0].results.probe.metrics)
-    metric = next(m for m in every if m.id == view.columns[view.sort])
-    board = leaderboard(align({c.name: c for c in chosen}), metric, t.seed).ranks
-    texts = {name: "–".join(map(str, dict.fromkeys(ends))) for name, ends in board.items()}
-    rank = col(next(iter(view.rows))).replace(texts).alias("rank")
-    yield part._replace(frame=part.frame.with_columns(rank))
+    """Estimates, with ranges of ranks that hold together in the column that sorts them."""
+    part, spec = shown(view, t.long(view, chosen)), view.columns[view.sort]
+    metrics = [m for m in chosen[0].results.probe.metrics if isinstance(m, Metric)]
+    if len(chosen) > 1:
+        metric = next(m for m in metrics if m.id == spec)
+        board = leaderboard(align({c.name: c for c in chosen}), metric, t.seed).ranks
+        texts = {name: "–".join(map(str, dict.fromkeys(ends))) for name, ends in board.items()}
+        rank = col(next(iter(view.rows))).replace(texts).alias("rank")
+        part = part._replace(frame=part.frame.with_columns(rank))
+    yield part
 
 
 def sample(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """Easy and hard facts with the answers of runs."""
-    if t.learned:
-        yield Exhibit("", "", t.learned["facts"].frame)
+    """Easy and hard facts with each run's answer: those that some run knows and whose object is not
+    the majority; sampled by the seed."""
+    aligned = align({c.name: c for c in chosen})
+    facts = aligned.facts
+    keys = pl.Series("key", [draw_key(t.seed, fact) for fact in facts["fact"]], dtype=pl.UInt64)
+    kind = pl.when("easy").then(lit("easy")).otherwise(lit("hard")).alias("kind")
+    knows = [col(f"correct {name}") > KNOWN for name in aligned.names]
+    texts = [
+        (col(f"answer {name}") + pl.when(right).then(lit(" ✓")).otherwise(lit(""))).alias(name)
+        for name, right in zip(aligned.names, knows, strict=True)
+    ]
+    frame = changed_facts(aligned).with_columns(*facts["easy", "has_majority"], keys)
+    frame = frame.filter(pl.any_horizontal(knows) & ~col("has_majority").fill_null(False))
+    frame = frame.drop_nulls("easy").sort("key").select(kind, "relation", "subject", "gold", *texts)
+    frame = frame.filter(pl.int_range(pl.len()).over("kind") < SAMPLE)
+    yield Exhibit("", "", frame.sort("kind", maintain_order=True))
 
 
+def couples(pairs: Iterable[tuple[Condition, Condition]]) -> list[Condition]:
+    """The second run of each pair, on shared facts, with what is known of the first."""
+    runs = []
+    for pair in pairs:
+        first, second = align({c.name: c for c in pair}).every
+        shares = first.results.rows.group_by("fact_no").agg(first=col("correct").mean())
+        rows = second.results.rows.join(shares, on="fact_no", maintain_order="left")
+        settings = {f"first {name}": value for name, value in run_facts(first).items()}
+        results = replace(second.results, rows=rows)
+        runs.append(replace(second, results=results, settings=settings, metrics=OF_COUPLES))
+    return runs
+
+
+def sizes(chosen: Sequence[Condition]) -> list[Condition]:
+    """The largest model of each family, after the smallest."""
+    sizes = {c: c.known.size for c in chosen if c.known and c.known.size}
+    families: dict[str, list[Condition]] = {}
+    for c in sorted(sizes, key=lambda c: sizes[c]):
+        families.setdefault(c.group, []).append(c)
+    ends = ((some[0], some[-1]) for some in families.values())
+    return couples((a, b) for a, b in ends if sizes[a] != sizes[b])
+
+
+def stages(chosen: Sequence[Condition]) -> list[Condition]:
+    """The base of each fine-tuned model, after it."""
+    bases = {c: plain(c.known.base) for c in chosen if c.known and c.known.base}
+    return couples((c, base) for c in bases for base in chosen if base.model == bases[c])
+
+
+def pooled(chosen: Sequence[Condition]) -> list[Condition]:
+    """The prompts of all runs as one, about the facts that all of them have."""
+    first, *others = align({c.name: c for c in chosen}).every
+    names = ["fact_no", "relation", "template_no", "correct"]
+    rows = pl.concat(c.results.rows.select(names) for c in (first, *others)).sort("relation")
+    return [replace(first, results=replace(first.results, rows=rows))]
+
+
+def methods(chosen: Sequence[Condition]) -> list[Condition]:
+    """Runs of a model with several probes, on the facts for which they have the same options."""
+    models: dict[str, dict[str, Condition]] = {}
+    for c in chosen:
+        models.setdefault(c.model, {})[c.name] = c
+    several = (some for some in models.values() if len({c.probe for c in some.values()}) > 1)
+    return [c for some in several for c in align(some, same_options=True).every]
+
+
+SELECT = {f.__name__: f for f in (sizes, stages, pooled, methods)}
 BUILD: Mapping[str, Callable[[Tables, View, Sequence[Condition]], Iterator[Exhibit]]] = {
-    **{f.__name__: f for f in (estimates, correlations, report, histogram, places, with_base,
-                               extremes, pooled, methods, ranked, sample)},
-    **dict.fromkeys(("sharing", "correlation", "rank_agreement"), matrix),
-    **dict.fromkeys(("sizes", "stages"), pairs),
+    **{f.__name__: f for f in (estimates, marked, correlations, report, histogram, places,
+                               extremes, ranked, sample)},
+    **dict.fromkeys(SELECT, estimates),
+    **dict.fromkeys(many.MATRICES, matrix),
 }  # fmt: skip
 
 
@@ -485,13 +461,17 @@ def paper(
     seed: int = 0,
 ) -> Report:
     """The tables and figures of a paper for some runs, and what would make the others."""
-    title, views = read_paper(name)
-    every, learned = conditions(runs, groups=groups, models=models, relations=relations), None
-    if any(view.build == "sample" for view in views):
+    title, views, learning = read_paper(name)
+    every = conditions(runs, groups=groups, models=models, relations=relations)
+    summary: list[str] = []
+    if learning:
         every = {n: c for n, c in every.items() if c.probe == "lama"}
-        learned = learn({n: runs[n] for n in every}, easy, seed) if every else None
-    t = Tables(every, learned, seed)
-    exhibits: list[Exhibit] = []
+        if every:
+            every, sentence = with_learning(every, easy)
+            summary.append(sentence)
+    elif easy:
+        raise UsageError(f"paper {name!r} has no easy facts; drop --easy")
+    t, exhibits = Tables(every, seed), list[Exhibit]()
     left: dict[str, list[tuple[str, str]]] = {"command": [], "reason": []}
     for view in views:
         label, n, why = f"{view.name}. {view.title}", len(exhibits), view.command
@@ -505,13 +485,20 @@ def paper(
         if len(exhibits) == n:
             left["command"].append((label, why))
     if not exhibits:
-        raise UsageError(f"no run fits a table of {name!r}; make one: {left['command'][0][1]}")
+        advice = left["command"][0][1] if left["command"] else "all of its tables are impossible"
+        raise UsageError(f"no run fits a table of {name!r}; make one: {advice}")
     titles = {"command": "Not filled by these runs", "reason": "Not from runs"}
     lists = [
         Exhibit(head, titles[head], pl.DataFrame(lines, ("view", head), orient="row"))
         for head, lines in left.items()
         if lines
     ]
+    numbers: dict[str, Estimate] = {}
+    for e in exhibits:
+        for row in e.frame.rows(named=True):
+            texts = ".".join(value for value in row.values() if isinstance(value, str))
+            cells = {head: cell for head, cell in row.items() if isinstance(cell, dict)}
+            numbers |= {f"{e.id}.{texts}.{h}": Estimate(**cell) for h, cell in cells.items()}
     sizes = {run: c.prompted.height for run, c in every.items()}
     counts = ", ".join(f"{run}: {n:,}" for run, n in sizes.items())
     sections = [
@@ -521,8 +508,10 @@ def paper(
     return Report(
         title=f"Tables and figures of {title}",
         kicker=f"Comparison of {len(runs)} runs",
+        summary=summary,
         warnings=[("Warning", [f"The runs have different facts ({counts})."])]
         * (len({*sizes.values()}) > 1),
         sections=[section for section in sections if section.items],
+        estimates=numbers,
         provenance={name: run.provenance() for name, run in runs.items()},
     )
