@@ -23,12 +23,7 @@ GAP = "____"
 MAX_FACTS, MAX_PROMPTS = 5_000, 10_000  # on a page
 SHOWN = 300  # characters of a long prompt on a page
 TOPS = ("answer", "probability", "gold")  # lists of the top answers of a prompt
-TOP_ANSWERS = {
-    "batch": pl.Int32,
-    "prompt": pl.UInt32,
-    "answer": pl.String,
-    "probability": pl.Float64,
-}
+TOP_ANSWERS = {"prompt": pl.UInt32, "answer": pl.String, "probability": pl.Float64}
 
 
 def prompts_of(
@@ -52,35 +47,35 @@ def prompts_of(
         gold_prob=col("gold_logprob").cast(pl.Float64).exp(),
     )  # fmt: skip
     graded = table.select(*key, "correct", "rank", "gold_prob").unique(key, keep="last").collect()
-    parts = [graded.clear().select(*key, prompt=pl.lit(0, pl.UInt32), batch=0, text=pl.lit(""))]
-    tops = [pl.DataFrame(schema=TOP_ANSWERS)]
-    for number, batch in enumerate(answers):
-        frame = batch.frame.with_row_index("prompt")
+    texts = (*FACT, "template", "subject", *axes, "prefix", "suffix")
+    schema = {"prompt": pl.UInt32, **dict.fromkeys(texts, pl.String), "gap": pl.Boolean}
+    parts = [pl.DataFrame(schema=schema | {"fact_no": pl.UInt32})]
+    tops, start = [pl.DataFrame(schema=TOP_ANSWERS)], 0
+    normalize = getattr(results.probe, "normalize", "none")
+    for batch in answers:
+        frame = batch.frame.with_row_index("prompt", start)
         frame = frame.join(ids, on=FACT, how="inner", maintain_order="left")
-        if frame.is_empty():
-            continue
-        words = col("prefix")
-        if shown:
-            cut = "…" + words.str.tail(shown)
-            words = pl.when(words.str.len_chars() > shown).then(cut).otherwise(words)
-        if isinstance(batch.result, OptionScores | MaskScores):
-            words = words + GAP + col("suffix").fill_null("")
-        absent = [pl.lit(None).alias(name) for name in axes if name not in frame.columns]
-        frame = frame.with_columns(*absent, text=words, batch=number)
-        parts.append(frame.select(parts[0].columns).cast(parts[0].schema))
-        top = _top(
-            batch, frame["prompt"].to_numpy(), k, getattr(results.probe, "normalize", "none")
-        )
-        tops.append(top.with_columns(batch=number).select(tops[0].columns).cast(TOP_ANSWERS))
-    prompts, place = pl.concat(parts), ("batch", "prompt")
+        if len(frame):
+            gap = pl.lit(isinstance(batch.result, OptionScores | MaskScores))
+            parts.append(frame.with_columns(gap=gap))
+            top = _top(batch, frame["prompt"].to_numpy() - start, k, normalize)
+            tops.append(top.with_columns(col("prompt") + start))
+        start += batch.frame.height
+    text = col("prefix")
+    if shown:
+        cut = "…" + text.str.tail(shown)
+        text = pl.when(text.str.len_chars() > shown).then(cut).otherwise(text)
+    text = pl.when("gap").then(text + GAP + col("suffix").fill_null("")).otherwise(text)
+    prompts = pl.concat(parts, how="diagonal_relaxed").select("prompt", *key, text=text)
     names = about.select("fact_no", name="gold_names", gold=True).explode("name").explode("name")
     names = names.with_columns(col("name").str.to_lowercase()).unique()
-    top = pl.concat(tops).join(prompts.select(*place, "fact_no"), on=place, **LEFT)
+    top = pl.concat(tops, how="vertical_relaxed").cast(TOP_ANSWERS)
+    top = top.join(prompts.select("prompt", "fact_no"), on="prompt", **LEFT)
     top = top.with_columns(name=col("answer").str.to_lowercase())
     top = top.join(names, on=("fact_no", "name"), **LEFT).with_columns(col("gold").fill_null(False))
-    top = top.group_by(place, maintain_order=True).agg(TOPS)
-    prompts = prompts.join(top, on=place, **LEFT)
-    prompts = prompts.join(graded, on=key, nulls_equal=True, **LEFT).drop(*key[1:], *place)
+    top = top.group_by("prompt", maintain_order=True).agg(TOPS)
+    prompts = prompts.join(top, on="prompt", **LEFT)
+    prompts = prompts.join(graded, on=key, nulls_equal=True, **LEFT).drop(*key[1:], "prompt")
     return rows.join(prompts, on="fact_no", maintain_order="left_right").drop("fact_no")
 
 
@@ -101,7 +96,7 @@ def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
                 "probability": counts.values / np.repeat(counts.sums(), counts.counts),
             })  # fmt: skip
             return table.group_by("prompt", maintain_order=True).head(k)
-    return pl.DataFrame(schema=TOP_ANSWERS).drop("batch")
+    return pl.DataFrame(schema=TOP_ANSWERS)
 
 
 def top_frame(prompt: Mapping[str, Any]) -> pl.DataFrame:
