@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 from sonde.core.abilities import FillsWords, HasNotices, Model, Probe, Scores
+from sonde.core.errors import DataError
 from sonde.core.fact_frames import names_options
 from sonde.core.facts import Dataset, Relation
 from sonde.core.prompts import Fill, blocks_of
@@ -78,7 +79,10 @@ def _relations(
     """The relations in which the probe wants a mask filled."""
     for relation in dataset.asked_relations():
         chosen = replace(dataset.selection, relations=(relation.id,), limit=1)
-        block = next(blocks_of(probe.ask(replace(dataset, selection=chosen))), None)
+        try:
+            block = next(blocks_of(probe.ask(replace(dataset, selection=chosen))), None)
+        except DataError:  # the probe needs more than one fact; none of these fills a mask
+            continue
         if block is not None and isinstance(want := block.want, Fill):
             prefix = str(block.frame["prefix"][0])
 
