@@ -7,14 +7,12 @@
 Everything is data: sentences are ids with values, tables and figures are frames.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 from polars import col
 
-from sonde.answers import Completions, Samples
 from sonde.evaluation.groups import TRENDS
 from sonde.evaluation.languages import ACCURACY, COUPLES
 from sonde.evaluation.layout import Exhibit
@@ -35,7 +33,6 @@ if TYPE_CHECKING:
 NOTABLE = 0.01  # share of excluded facts that is worth a warning
 CUT = 0.1  # share of answers that were cut
 LEVELS = 4  # of varied settings, named in the title
-REASONED = "</think>"
 CATALOG = (*TRENDS, *METRICS, ACCURACY, *COUPLES)
 
 
@@ -231,26 +228,13 @@ def meaningless(view: View) -> Iterator[Sentence]:
     chat, empty = model.get("chat") or {}, view.counts.get("empty", 0)
     if 2 * empty > n:
         yield say("empty", k=empty, n=n)
-        if not chat and model.get("details", {}).get("chat template"):
+        if chat:
+            yield say("chat.reasoning", flag="--chat-thinking")
+        elif model.get("details", {}).get("chat template"):
             yield say("chat", command="--chat always")
     if (cut := view.counts.get("unfinished", 0)) > CUT * n:
-        yield say("unfinished", k=cut, n=n, flag="--max-tokens")
-    tokens = int(chat.get("thinking", 0))
-    if chat and (tokens or 2 * empty > n):
-        unended, total = Counter[str](), Counter[str]()
-        for batch in view.answers():
-            result, kind = batch.result, "reasoning"
-            if isinstance(result, Completions):
-                texts = result.reasoning.to_pylist()
-            elif isinstance(result, Samples):
-                kind, texts = "reasoning.sampled", result.texts_reasoning.values.values.to_pylist()
-            else:
-                continue
-            unended[kind] += sum(bool(text) and not text.endswith(REASONED) for text in texts)
-            total[kind] += len(texts)
-        for kind, k in unended.items():
-            if k:
-                yield say(kind, k=k, n=total[kind], flag="--chat-thinking", tokens=tokens)
+        flag = "--chat-thinking" if int(chat.get("thinking", 0)) else "--max-tokens"
+        yield say("unfinished", k=cut, n=n, flag=flag)
 
 
 def certificate(view: View) -> Iterator[Sentence]:

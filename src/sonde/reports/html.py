@@ -11,7 +11,6 @@ import re
 import zlib
 from functools import cache
 from importlib.resources import files
-from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
@@ -101,26 +100,10 @@ def drawings(figure: Exhibit, width: int) -> Markup:
 
 def packed(facts: Facts) -> Markup:
     """JSON; of many facts deflated, which the script can unpack only after the page has loaded."""
-    data = page_data(facts)
-    written = _json(data)
-    # few texts have control characters, and looking at each value takes half of the time
-    if CONTROLS.search(written) or re.search(r"\\[bfru]", written):
-        written = _json(_legible(data))
+    written = json.dumps(page_data(facts), ensure_ascii=False, separators=(",", ":"))
+    written = CONTROLS.sub(lambda found: f"\\{legible(found[0])}", written)
+    # those that JSON escapes
+    written = re.sub(r"\\(u00[01]\w|[bfr])|\\.", lambda e: "\\" * bool(e[1]) + e[0], written)
     if len(written) <= PLAIN:
         return Markup(written.replace("<", r"\u003c"))
     return Markup(base64.b64encode(zlib.compress(written.encode("utf-8", "replace"))).decode())
-
-
-def _json(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-
-
-def _legible(value: Any) -> Any:
-    match value:
-        case str():
-            return legible(value)
-        case dict():
-            return {name: _legible(part) for name, part in value.items()}
-        case list() | tuple():
-            return [_legible(part) for part in value]
-    return value

@@ -14,31 +14,20 @@ from sonde.reports.model import Facts, Item
 from sonde.reports.sentences import say
 from sonde.reports.view import USER, View, column_name, english, exhibit, side, to_estimate
 
-BARS, TEMPLATES, EXTRA = 10, 4, 4  # names, templates, further columns of the table of relations
+BARS, EXTRA = 10, 4  # names, further columns of the table of relations
 FEWEST = 5  # facts of a separate group
 COUNTS = ("n", "correct", "gold")
 INTERVAL = ("label", "color", "x", "low", "high")
 
 
 def prompted(view: View) -> Iterator[Item]:
-    """How the model was prompted, with which templates, and one prompt with its top answers."""
+    """How the model was prompted, and one prompt with its top answers."""
     options = view.facts["n_options"].max() if "n_options" in view.facts.columns else 0
     for mode in view.modes:
         yield say(f"request.{mode}", options=options)
     chat = (view.run.manifest.model.get("chat") if view.run else None) or {}
     if chat:
         yield say("request.chat", system=chat.get("system", ""))
-    used = view.templates.with_columns(col("relation").replace(view.labels))
-    if len(used) > 1:
-        shown = (
-            used.drop("relation")
-            if view.one_relation
-            else used.unique("relation", keep="first", maintain_order=True)
-        )
-        note = (
-            english("templates.some", shown=TEMPLATES, n=len(used)) if len(used) > TEMPLATES else ""
-        )
-        yield Exhibit("templates", "Templates", shown.head(TEMPLATES), note=note)
     fact = int(view.results.rows["fact_no"][0])
     for batch in view.answers():
         for prompt in prompts_of(view.results, [batch], [fact], shown=SHOWN).iter_rows(named=True):

@@ -41,7 +41,6 @@ SENTENCES = {
     "request.generate": "The model generated a text after each prompt; its answer is the "
     "text up to where it stops.",
     "request.chat": "Prompts were sent in the model's chat format{system:system}.",
-    "templates.some": "{shown:count} of {n:#template} shown.",
     "example": "A prompt and its top answers. Gold answer: {gold:quoted}.",
     # how good
     "score.facts": "The top answer is correct for {k:count!} of {n:#fact}: {e:estimate!}.",
@@ -94,10 +93,7 @@ SENTENCES = {
     "empty": "{k:count!} of {n:#answer} are empty, so no conclusion is drawn.",
     "unfinished": "{k:count!} of {n:#answer} were cut at the token limit. Raise {flag:code}.",
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
-    "reasoning": "The reasoning of {k:count!} of {n:#answer} does not end, so no answer follows. "
-    "Raise {flag:code} above {tokens:count}.",
-    "reasoning.sampled": "The reasoning of {k:count!} of {n:#sampled answer} does not end, so no "
-    "answer follows. Raise {flag:code} above {tokens:count}.",
+    "chat.reasoning": "If it reasons before it answers, give it more tokens with {flag:code}.",
     "certificate.none": "The numbers of another program were not compared with those of the model. "
     "Compare them with {command:code}.",
     "certificate.differs": "The certificate of this model has the verdict {verdict:strong}, "
