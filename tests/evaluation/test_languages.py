@@ -178,19 +178,6 @@ def test_several_facts_of_one_subject_are_joined_by_their_objects() -> None:
     assert line(frame, "accuracy", "en")["n"] == 2
 
 
-def test_a_filled_mask_ranks_the_candidates_that_are_one_token() -> None:
-    facts = [stated("P1", code, "s", "a", ["b", "no token"]) for code in ("en", "fr")]
-    order = {"en": "ab", "fr": "ba"}
-
-    def model(prompt: dict[str, Any]) -> dict[str, float]:
-        code = prompt["relation"][-2:]
-        return {name(thing, code): 0.5 - 0.2 * n for n, thing in enumerate(order[code])}
-
-    data = dataset_of(facts, spoken("P1", "en"), spoken("P1", "fr"))
-    frame, _ = read(data, model, Lama(answer="fill"))
-    assert line(frame, "rankc", "en-fr")["value"] == pytest.approx(rankc("ab", "ba"))
-
-
 def test_several_prompts_of_a_fact_are_one_ranking_by_their_mean() -> None:
     facts = [stated("P1", code, f"s{t}", t) for code in ("en", "fr") for t in "abc"]
     more = {"en": "In [X]: [Y].", "fr": "À [X]: [Y]."}
