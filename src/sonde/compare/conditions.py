@@ -367,10 +367,8 @@ def _prompt_keys(condition: Condition, by_text: bool) -> pl.DataFrame:
     """fact_no, template, alias and axes of each prompt."""
     results = condition.results
     axes = [name for name in results.probe.axes if name in results.rows.columns]
-    template = "text" if by_text else "template"
-    table = results.table(["fact_no", "alias_no", template, *axes, "aliases"]).collect()
-    if "instrument" in axes:  # a list of examples is one prompt, with no template
-        table = table.with_columns(col(template).fill_null(""))
+    names = ["fact_no", "alias_no", "text" if by_text else "template", *axes]
+    table = results.table([*names, "aliases"]).collect()
     alias = table["aliases"].list.get(table["alias_no"], null_on_oob=True)
     return table.drop("aliases", "alias_no").with_columns(
         alias=alias, **{name: table[name].cast(pl.String) for name in axes}

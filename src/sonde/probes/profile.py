@@ -11,7 +11,7 @@ facts of the relation.
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import numpy as np
 import polars as pl
@@ -20,7 +20,7 @@ from polars import col, lit
 from sonde.answers import Answers, Completions
 from sonde.core.components import setting
 from sonde.core.errors import DataError
-from sonde.core.facts import SUBJECT_SLOT, Dataset, Relation, Template
+from sonde.core.facts import SUBJECT_SLOT, Dataset, Relation, Source, Template
 from sonde.evaluation import known, stats
 from sonde.evaluation import metrics as m
 from sonde.evaluation.estimate import Group, Metric, Special
@@ -101,7 +101,11 @@ class Profile(Probe):
     )
     close: bool = setting(True, CLOSE_HELP)
 
-    groups = ("relation", Group("instrument"), Group(("relation", "instrument"), fine=True))
+    groups = (
+        "relation",
+        Group("instrument", ("accuracy",)),
+        Group(("relation", "instrument"), ("accuracy",), fine=True),
+    )
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         wanted = {"score": self.score, "generate": self.generate}
@@ -116,22 +120,28 @@ class Profile(Probe):
         )
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
-        """The first sentences, and the first question if answers are generated."""
+        """The first sentences, the first question if answers are generated, and that of lists."""
         questions = [t for t in relation.templates if t.style == "question"]
         sentences = [t for t in relation.templates if t.style != "question"]
-        return (*sentences[: self.sentences], *questions[: int(self.generate)])
+        text = list_layout("colon", "newline", relation.language).template
+        listed = Template(id=LISTED, text=text, group=LISTED, source=cast(Source, LISTED))
+        return (*sentences[: self.sentences], *questions[: int(self.generate)], listed)
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation; instruments with the same prefix follow each other."""
+        reasons = []
         for relation in data.asked_relations():
             examples, facts, reason = self._split(data, relation)
+            reasons.append(reason)
             if reason is None:
                 yield from self._instruments(data, relation, examples, facts)
+        if None not in reasons:
+            self.facts(data)  # raises, with the most common reason
 
     def _instruments(
         self, data: Dataset, relation: Relation, examples: pl.DataFrame, facts: pl.DataFrame
     ) -> Iterator[PromptBatch]:
-        language, templates = relation.language, self.templates(relation)
+        language, templates = relation.language, self.templates(relation)[:-1]
         options = [self._options(data, relation, facts)]
         score, generate = Score(), Generate(max_tokens=self.max_tokens)
         shown = [(row, row["object_names"][0][0]) for row in examples.iter_rows(named=True)]
