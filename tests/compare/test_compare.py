@@ -92,9 +92,9 @@ def test_two_probes_on_one_table_are_different_tasks(tmp_path: Path) -> None:
 def test_two_tables_that_share_some_facts(tmp_path: Path) -> None:
     first = write(tmp_path / "towns.csv", TOWNS)
     shared = {"Turin": "Italy", "Oslo": "Norway", "Munich": "Bavaria", "Lyon": "France"}
-    second = write(tmp_path / "more.csv", shared, "place,nation,size", ",big")
+    second = write(tmp_path / "more.csv", shared, "place,country,size", ",big")
     one = prompted(tmp_path / "a", first, STATEMENT, ["Turin"])
-    names = ("place", "nation")
+    names = ("place", "country")
     other = prompted(tmp_path / "b", second, STATEMENT, ["Turin", "Lyon"], columns=names)
     found = sonde.compare(one, other)
     assert found.facts["subject"].to_list() == ["Lyon", "Turin"], "Munich has another object"

@@ -171,14 +171,11 @@ def run_names(runs: Sequence["Run"]) -> list[str]:
     architectures = [run.manifest.model["architecture"] for run in runs]
 
     def kind(key: str, i: int) -> tuple[str, ...]:
-        """Values of a setting are compared within a kind. How a control answers does not matter;
-        the architecture and the answer mode decide if templates are closed."""
+        """Values of a setting are compared within a kind. The architecture decides how a model may
+        answer and if templates are closed."""
         if key in ("model", "probe"):
             return ()
-        if key == "close":
-            return columns["probe"][i], architectures[i], columns.get("answer", columns["probe"])[i]
-        control = key == "answer" and architectures[i] == "counting"
-        return columns["probe"][i], "control" * control
+        return columns["probe"][i], architectures[i] * (key in ("answer", "close"))
 
     names = []
     for i in range(len(runs)):
@@ -258,16 +255,15 @@ def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> 
     every = list(originals.values())
     # facts of one run that are equal in all that is compared count as one, unless ids are shared
     same = len({(c.dataset, c.probe) for c in every}) == 1
-    names = _relation_names(every)
-    keys = [_fact_keys(c, name, same, same_options) for c, name in zip(every, names, strict=True)]
+    keys = [_fact_keys(c, same, same_options) for c in every]
     shared = _shared(keys, ["key"])
     if shared.is_empty():
         raise UsageError(_nothing_shared(every))
-    first = every[0].results.facts
     order = keys[0].join(shared, on="key").unique("key", keep="first").sort("fact_no")
-    ids = first["relation"].gather(order["fact_no"]).cast(pl.String)
+    facts = every[0].results.facts[order["fact_no"]]
+    ids = facts["relation"].cast(pl.String)
     relation = ids.cast(pl.Enum(ids.unique(maintain_order=True)))
-    facts = first[order["fact_no"]].with_columns(
+    facts = facts.with_columns(
         relation=relation,
         fact_no=pl.int_range(pl.len(), dtype=pl.UInt32),
         excluded=pl.lit(None, pl.String),
@@ -275,50 +271,34 @@ def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> 
     numbers = order.select("key", number=pl.int_range(pl.len(), dtype=pl.UInt32))
     parts, numbered = [], {}
     for condition, key in zip(every, keys, strict=True):
-        results = condition.results
+        results, texts = condition.results, col("relation").cast(pl.String)
         places = key.join(numbers, on="key").select("fact_no", "number")
         numbered[condition.name] = dict(places.select("number", "fact_no").iter_rows())
         rows = results.rows.join(places, on="fact_no", maintain_order="left")
         rows = rows.with_columns(fact_no="number", relation=relation.gather(rows["number"]))
-        # templates of relations in the first condition's ids, like the prompts
-        new_ids = dict(
-            zip(
-                results.facts["relation"].gather(places["fact_no"]).cast(pl.String),
-                ids.gather(places["number"]),
-                strict=True,
-            )
-        )
-        texts = col("relation").cast(pl.String)
-        templates = results.templates.filter(texts.is_in(list(new_ids))).with_columns(
-            texts.replace_strict(new_ids, return_dtype=pl.String).cast(relation.dtype)
-        )
+        templates = results.templates.filter(texts.is_in(ids.unique().implode()))
         results = replace(
             results, facts=facts, rows=rows.drop("number").sort("fact_no", maintain_order=True),
-            templates=templates.sort("relation", "template_no"),
+            templates=templates.with_columns(texts.cast(relation.dtype)).sort(
+                "relation", "template_no"
+            ),
         )  # fmt: skip
         parts.append(replace(condition, results=results))
     prompts = [_prompt_keys(part, len({c.dataset for c in every}) > 1) for part in parts]
     common = [name for name in prompts[0].columns if all(name in p.columns for p in prompts)]
-    both = _shared(prompts, common)
+    both = _shared(prompts, common).unique()
     both = both.clear() if same_options else both
     covered = relation.gather(both["fact_no"]).unique().implode()
-    rows_of = []
+    marked, chosen = both.with_columns(both=True), []
     for part, prompt in zip(parts, prompts, strict=True):
-        places = prompt.select(common).with_row_index("row")
-        keep = places.join(both, on=common, how="semi")["row"].implode()
-        rows = part.results.rows.with_row_index("row")
-        chosen = col("row").is_in(keep) | ~col("relation").is_in(covered)
-        rows_of.append(rows.filter(chosen).drop("row"))
-    left = _shared(rows_of, ["fact_no"])["fact_no"]
-    aligned = {
-        part.name: replace(
-            part,
-            results=replace(part.results, rows=rows.filter(col("fact_no").is_in(left.implode()))),
-        )
-        for part, rows in zip(parts, rows_of, strict=True)
-    }
+        matches = prompt.join(marked, on=common, how="left", maintain_order="left")["both"]
+        chosen.append(part.results.rows.filter(matches | ~col("relation").is_in(covered)))
+    left = col("fact_no").is_in(_shared(chosen, ["fact_no"])["fact_no"].implode())
     return Aligned(
-        conditions=aligned,
+        conditions={
+            part.name: replace(part, results=replace(part.results, rows=rows.filter(left)))
+            for part, rows in zip(parts, chosen, strict=True)
+        },
         originals=originals,
         same_prompts=facts.filter(~col("relation").is_in(covered)).is_empty(),
         same_source=same
@@ -331,34 +311,22 @@ def _shared(frames: Sequence[pl.DataFrame], on: Sequence[str]) -> pl.DataFrame:
     return reduce(lambda a, b: a.join(b, on=on, how="semi"), [f.select(on) for f in frames])
 
 
-def _relation_names(every: Sequence[Condition]) -> list[dict[str, str]]:
-    """A common name for each relation: its id. If each condition has one relation with an id of its
-    own, that one."""
-    ids = [c.prompted["relation"].cast(pl.String).unique().to_list() for c in every]
-    if not set.intersection(*map(set, ids)) and all(len(some) == 1 for some in ids):
-        return [{id: ""} for [id] in ids]
-    return [dict(zip(some, some, strict=True)) for some in ids]
-
-
-def _fact_keys(
-    condition: Condition, names: Mapping[str, str], by_id: bool, by_options: bool
-) -> pl.DataFrame:
+def _fact_keys(condition: Condition, by_id: bool, by_options: bool) -> pl.DataFrame:
     """fact_no, id and key of each prompted fact: what it states, or its id.
 
     The n-th of several facts that state the same is shared with the n-th of another run.
     """
     facts = condition.prompted
-    if by_options:
-        options = condition.results.rows["fact_no", "options_id"].drop_nulls()
-        facts = facts.join(options.unique("fact_no"), on="fact_no", maintain_order="left")
-    relation = col("relation").cast(pl.String).replace_strict(names, return_dtype=pl.String)
-    parts = [relation, col("fact")]
+    parts = [col("relation").cast(pl.String), col("fact")]
     if not by_id:
         gold = col("gold_names").list.eval(pl.element().list.first()).list.unique().list.sort()
         date = col("date") if "date" in facts.columns else pl.lit("")
-        parts = [relation, col("subject"), date.fill_null(""), gold.list.join("\x1f")]
-    key = pl.concat_str(*parts, *["options_id"] * by_options, separator="\x1e")
-    frame = facts.select("fact_no", "fact", key=key)
+        parts[1:] = [col("subject"), date.fill_null(""), gold.list.join("\x1f")]
+    if by_options:
+        options = condition.results.rows["fact_no", "options_id"].drop_nulls()
+        facts = facts.join(options.unique("fact_no"), on="fact_no", maintain_order="left")
+        parts.append(col("options_id").cast(pl.String))
+    frame = facts.select("fact_no", "fact", key=pl.concat_str(parts, separator="\x1e"))
     nth = pl.int_range(pl.len()).over("key").cast(pl.String)
     return frame.with_columns(key=pl.concat_str("key", nth, separator="\x1e"))
 
@@ -375,19 +343,18 @@ def _prompt_keys(condition: Condition, by_text: bool) -> pl.DataFrame:
     )
 
 
-def _nothing_shared(originals: Sequence[Condition]) -> str:
-    datasets = list(dict.fromkeys(c.run.manifest.dataset["name"] for c in originals))
-    where = f": they prompted about {' and '.join(datasets)}" if len(datasets) > 1 else ""
-    golds = [dict(c.prompted.select("subject", "gold").iter_rows()) for c in originals]
+def _nothing_shared(every: Sequence[Condition]) -> str:
+    names = " and ".join(dict.fromkeys(c.run.manifest.dataset["name"] for c in every))
+    golds = [dict(c.prompted.select("subject", "gold").iter_rows()) for c in every]
     if subjects := set.intersection(*map(set, golds)):
         subject = min(subjects)
         objects = " / ".join(dict.fromkeys(gold[subject] for gold in golds))
         return (
-            f"the runs share no fact{where}; {len(subjects):,} subjects are in all of them, but "
+            f"the runs share no fact of {names}; {len(subjects):,} subjects are in all of them, but "
             f"with other relations or correct objects, such as {subject!r}: {objects}"
         )
     return (
-        f"the runs share no fact{where}; compare runs about the same relations, subjects and "
+        f"the runs share no fact of {names}; compare runs about the same relations, subjects and "
         "correct objects (of one dataset: the same relations, limit, split and seed)"
     )
 

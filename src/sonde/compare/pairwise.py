@@ -110,14 +110,10 @@ def verdict_metric(aligned: Aligned) -> Metric:
                     )
         return CORRECT
     layout = probe.layout
-    metrics = {m.id: m for m in probe.metrics if isinstance(m, Metric) and _is_mean(m)}
+    metrics = {m.id: m for m in probe.metrics if isinstance(m, Metric) and not (m.stat or m.parts)}
     wanted = (layout.verdict, *layout.headlines, *metrics)
     metric = next((metrics[id] for id in wanted if id in metrics), CORRECT)
     return replace(metric, baseline=None, chance=None)
-
-
-def _is_mean(metric: Metric) -> bool:
-    return metric.stat is None and not metric.parts
 
 
 def fact_values(results: Results, metric: Metric) -> Results:
@@ -146,33 +142,23 @@ def unit_of_differences(metric: Metric) -> str:
     return "points" if metric.unit == "percent" else metric.unit
 
 
-def _paired(first: Results, reference: Results, metric: Metric, seed: int) -> Estimate:
-    """First minus reference, every fact counting the same."""
-    lines = contrast(first, reference, [metric], over=("facts",), seed=seed)
-    line = lines.filter(col("group_by").list.len() == 0).row(0, named=True)
-    return Estimate(*(line[name] for name in ("value", "low", "high", "n", "p")))
-
-
 def differences(
     aligned: Aligned, metric: Metric, pairs: Iterable[tuple[str, str]], seed: int = 0
 ) -> list[Difference]:
     """First minus reference of each pair, every fact counting the same; p by Holm over pairs."""
-    pairs, simple = list(pairs), _is_mean(metric)
+    pairs, one = list(pairs), mean_of_values(metric)
     # facts are aggregated once, because the pairs of 49 models are 1,176
-    parts = {
-        n: fact_values(aligned.conditions[n].results, metric)
-        if simple else aligned.conditions[n].results
-        for pair in pairs for n in pair
-    }  # fmt: skip
-    one = mean_of_values(metric) if simple else metric
-    estimates = [_paired(parts[a], parts[b], one, seed) for a, b in pairs]
-    unit = unit_of_differences(metric)
+    parts = {n: fact_values(aligned.conditions[n].results, metric) for pair in pairs for n in pair}
+    estimates = []
+    for a, b in pairs:
+        lines = contrast(parts[a], parts[b], [one], over=("facts",), seed=seed)
+        line = lines.filter(col("group_by").list.len() == 0).row(0, named=True)
+        estimates.append(Estimate(*(line[name] for name in Estimate._fields)))
     p_values = [e.p for e in estimates if e.p is not None]
     corrected: dict[float | None, float] = dict(zip(p_values, holm(p_values), strict=True))
+    unit = unit_of_differences(metric)
     return [
-        Difference(
-            a, b, e, corrected.get(e.p), _smallest(parts[a], parts[b]) if simple else None, unit
-        )
+        Difference(a, b, e, corrected.get(e.p), _smallest(parts[a], parts[b]), unit)
         for (a, b), e in zip(pairs, estimates, strict=True)
     ]
 

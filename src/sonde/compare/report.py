@@ -114,8 +114,7 @@ def _lead(aligned: Aligned, outcome: Verdict) -> Exhibit:
     metric, several = outcome.metric, len(outcome.values) > 2
     lines = []
     for name, e in outcome.values.items():
-        first, last = outcome.ranks[name]
-        rank = f", rank {first}" + f"–{last}" * (last > first)
+        rank = f", rank {'–'.join(map(str, dict.fromkeys(outcome.ranks[name])))}"
         text = interval(e, metric.unit) + rank * several
         lines.append((name, *e[:3], text, aligned.conditions[name].group))
     frame = pl.DataFrame(lines, ("label", "x", "low", "high", "text", "group"), orient="row")
@@ -129,33 +128,23 @@ def _lead(aligned: Aligned, outcome: Verdict) -> Exhibit:
 
 def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
     names, every = aligned.names, aligned.every
-    if not {f"correct {name}" for name in names} <= set(facts.columns):
+    if not {f"correct {name}" for name in names} <= {*facts.columns}:
         return
-    same = {"all": "all runs", "none": "no run", "some": ""}
+    kinds = {"all": "all runs", "none": "no run", "some": ""}
     if len(names) == 2:
-        same = {
-            "all": "both",
-            "none": "neither",
-            "lost": f"only {names[0]}",
-            "gained": f"only {names[1]}",
-        }
-    known = (
-        pl.when(col(f"correct {names[0]}") > KNOWN).then(pl.lit("all")).otherwise(pl.lit("none"))
-    )
-    kinds = facts.select(kind=pl.coalesce("change", known))["kind"].to_list()
-    filters = [("all facts", [*range(len(same))]), ("changed", [*range(2, len(same))])]
-    filters += [(label, [i]) for i, label in enumerate(same.values()) if label]
-    labels = dict(aligned.facts.select(col("relation").cast(pl.String), "label").iter_rows())
+        only = {"lost": f"only {names[0]}", "gained": f"only {names[1]}"}
+        kinds = {"all": "both", "none": "neither", **only}
+    same = pl.when(col(f"correct {names[0]}") > KNOWN).then(pl.lit("all")).otherwise(pl.lit("none"))
+    numbers = {kind: i for i, kind in enumerate(kinds)}
+    outcome = facts.select(pl.coalesce("change", same).replace_strict(numbers)).to_series()
     columns = {
         "id": pl.concat_str("relation", "fact", separator=":"),
         "share": pl.lit(None, pl.Float64),
         "prompts": pl.lit(sum(c.results.rows.height for c in every) // facts.height, pl.Int64),
         "subject": col("subject"),
-        "relation": col("relation").replace(labels),
+        "relation": col("relation").replace(_labels(aligned)),
         "gold": col("gold"),
     }
-    if len(labels) == 1:
-        columns.pop("relation")
     units = {}
     for name in names:
         if f"answer {name}" in facts.columns:
@@ -167,59 +156,59 @@ def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
         """Every prompt with the answers of all runs that it was sent to."""
         parts = []
         for k, (name, condition) in enumerate(aligned.originals.items()):
-            numbers = [aligned.numbers[name][row] for row in rows]
+            facts = [aligned.numbers[name][row] for row in rows]
             answers = stored_answers(condition.run)
-            prompts = prompts_of(condition.results, answers, numbers, shown=SHOWN)
+            prompts = prompts_of(condition.results, answers, facts, shown=SHOWN)
             parts.append(prompts.with_columns(model=k))
         return pl.concat(parts)
 
     yield Facts(
         frame=facts.select(**columns),
         units=units,
-        filters=filters,
-        outcome=[list(same).index(kind) for kind in kinds],
-        start=int(not facts["change"].is_null().all()),
+        filters=[
+            ("all facts", [*range(len(kinds))]),
+            ("changed", [*range(2, len(kinds))]),
+            *((label, [i]) for i, label in enumerate(kinds.values()) if label),
+        ],
+        outcome=outcome.to_list(),
+        start=int(facts["change"].count() > 0),
         depth=depth,
         models=names,
         command=f"sonde show {every[0].run.path} FACT",
     )
 
 
+def _labels(aligned: Aligned) -> dict[str, str]:
+    return dict(aligned.facts.select(col("relation").cast(pl.String), "label").iter_rows())
+
+
 def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
     """Of two runs the difference in each group, of more their values."""
-    names, one = aligned.names, mean_of_values(metric)
-    parts = {c.name: fact_values(c.results, metric) for c in aligned.every}
-    if len(names) == 2:
-        first, second = parts.values()
-        base = first.rows.select("fact_no", base="num")
-        rows = second.rows.join(base, on="fact_no", maintain_order="left")
-        parts, one = (
-            {names[1]: replace(second, rows=rows)},
-            replace(one, baseline=col("base").sum()),
-        )
-    frames = []
-    for name, values in parts.items():
-        grouped, more = breakdowns(values)
+    first, *others = ((c.name, fact_values(c.results, metric)) for c in aligned.every)
+    base = first[1].rows.select("fact_no", base="num")
+    one = replace(mean_of_values(metric), baseline=col("base").sum())
+    two, frames = len(others) == 1, []
+    for name, values in others if two else (first, *others):
+        rows = values.rows.join(base, on="fact_no", maintain_order="left")
+        grouped, more = breakdowns(replace(values, rows=rows))
         columns = dict.fromkeys([*GROUPS, *(group.by[0] for group in more)])
         groups = [(c,) for c in columns if c in grouped.facts and grouped.facts[c].n_unique() > 1]
         if not groups:
             return
         frame = estimate(grouped, [one], groups=groups, over=("facts",), seed=seed, whole=False)
         frames.append(frame.with_columns(run=pl.lit(name)))
-    labels = dict(aligned.facts.select(col("relation").cast(pl.String), "label").iter_rows())
-    group = col("group").list.first().replace(labels | {"True": "yes", "False": "no"})
-    of = "difference" if len(names) == 2 else "value"
-    frame = pl.concat(frames).filter(of=of).with_columns(group=group)
+    group = col("group").list.first().replace(_labels(aligned) | {"True": "yes", "False": "no"})
+    frame = pl.concat(frames).with_columns(group=group).filter(of="difference" if two else "value")
     for (column,), part in frame.group_by(col("group_by").list.first(), maintain_order=True):
         by = GROUPS.get(str(column)) or str(column).partition(".")[2].replace("_", " ")
-        if len(names) == 2:
+        if two:
             figure = part.sort("value", descending=True).select(
                 label="group", x="value", low="low", high="high", n="n", p="p_adjusted"
             )
             tested = part.filter(col("p_adjusted") < 0.05).height
             note = f"{tested} of {part.height} differ significantly (Holm). "
             note += "The intervals are not corrected."
-            title, units = f"{names[1]} minus {names[0]}, by {by}", {"x": "points", "p": "p"}
+            title, units = f"{others[0][0]} minus {first[0]}, by {by}", {"x": "points", "p": "p"}
             yield Exhibit(f"by-{column}", title, figure, units, "intervals", note, "points")
         else:
             figure = part.sort("group").select(y="group", x="run", color="value")
@@ -247,24 +236,24 @@ def _estimates(aligned: Aligned, metric: Metric, seed: int) -> pl.DataFrame:
 def _all_metrics(aligned: Aligned, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """A row per metric, a column per condition; of two also p of the difference."""
     probe, names = aligned.every[0].results.probe, aligned.names
-    over = probe.layout.over
-    whole = estimates.filter(col("group_by").list.len() == 0, over=over)
-    lines = []
-    for metric in (m for m in probe.metrics if isinstance(m, Metric)):
-        row: dict[str, object] = {"metric": metric.label or metric.id}
-        part = whole.filter(metric=metric.id)
-        for line in part.filter(col("value").is_not_null(), of="value").iter_rows(named=True):
-            e = Estimate(line["value"], line["low"], line["high"])
-            row[line["run"]] = interval(e, metric.unit)
-        gap = part.filter(of="difference", run=names[1], reference=names[0])
-        if len(names) == 2 and not gap.is_empty():
-            row["p"] = gap["p"][0]
-        if len(row) > 1:
-            lines.append(row)
-    if len(lines) > 1:
+    metrics = {m.id: m for m in probe.metrics if isinstance(m, Metric)}
+    whole = estimates.filter(
+        col("group_by").list.len() == 0, col("value").is_not_null(),
+        col("metric").is_in([*metrics]), over=probe.layout.over,
+    )  # fmt: skip
+    values = whole.filter(of="value")
+    if values["metric"].n_unique() > 1:
+        lines = values.select("metric", "value", "low", "high").rows()
+        texts = [interval(Estimate(*line), metrics[id].unit) for id, *line in lines]
+        values = values.with_columns(text=pl.Series(texts))
+        frame = values.pivot("run", index="metric", values="text")
+        if len(names) == 2:
+            gaps = whole.filter(of="difference", run=names[1], reference=names[0])
+            frame = frame.join(gaps.select("metric", "p"), on="metric", how="left")
+        labels = col("metric").replace({id: m.label or id for id, m in metrics.items()})
         note = "On the compared prompts. p is that of the paired difference, not corrected."
-        frame = pl.DataFrame(lines, infer_schema_length=None)
-        yield Exhibit("metrics", f"All metrics, mean over {over}", frame, {"p": "p"}, note=note)
+        title = f"All metrics, mean over {probe.layout.over}"
+        yield Exhibit("metrics", title, frame.with_columns(labels), {"p": "p"}, note=note)
 
 
 def _shared(aligned: Aligned) -> Iterator[Item]:

@@ -13,7 +13,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
 import polars as pl
 import polars.selectors as cs
 from polars import col, lit
@@ -21,15 +20,14 @@ from polars import col, lit
 from sonde.compare import many
 from sonde.compare.conditions import Condition, align, conditions
 from sonde.compare.learned import with_learning
-from sonde.compare.pairwise import CORRECT, KNOWN, changed_facts, leaderboard
+from sonde.compare.pairwise import CORRECT, KNOWN, leaderboard
 from sonde.core.components import build
 from sonde.core.errors import DataError, UsageError, nearest
-from sonde.core.fingerprints import draw_key
 from sonde.evaluation.estimate import Metric, estimate, estimate_results
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import pearson, ranks
 from sonde.models.families import plain
-from sonde.reports.cells import Estimate, interval, number
+from sonde.reports.cells import Estimate, number
 from sonde.reports.model import Report, Section
 
 if TYPE_CHECKING:
@@ -38,9 +36,6 @@ if TYPE_CHECKING:
 PAPERS = {Path(str(f)).stem: f for f in (files("sonde.compare") / "papers").iterdir()}
 AXES = {"heat": ("y", "x", "color"), "intervals": ("label", "color", "x")}
 NUMBERS = ("value", "low", "high", "n")
-BINS = 20  # of a histogram
-ENDS = 3  # best and worst relations
-SAMPLE = 10  # facts of each kind
 OF_COUPLES = (
     Metric("first.accuracy", num=col("first").mean()),
     Metric(
@@ -302,36 +297,6 @@ def report(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
         yield parts[0]._replace(frame=pl.concat(part.frame for part in parts))
 
 
-def histogram(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """A column of the prompts in bins from 0 to 1."""
-    [(head, column)], edges = view.columns.items(), np.linspace(0, 1, BINS + 1)
-    frames = []
-    for c in chosen:
-        values = c.results.rows[column].drop_nulls().to_numpy()
-        share = np.histogram(values, edges)[0] / len(values)
-        frames.append(pl.DataFrame({"x": edges[:-1], "y": share, "color": [c.name] * BINS}))
-    yield Exhibit("", "", pl.concat(frames), {"y": "percent"}, "histogram", "", head, "share")
-
-
-def places(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """The objects of one list by place, their mean, and one fact that is marked in every list."""
-    marked = ""
-    for c in chosen:
-        table = c.results.table(["relation", "place", "place_group", "subject", "clean", "changed"])
-        rows = table.filter(col("relation") == col("relation").first()).sort("place").collect()
-        group = col("place_group").cast(pl.String)
-        kind = pl.when(group.is_in(["replaced", "after_1"])).then(group).otherwise(lit("other"))
-        dots = rows.select(
-            x="place", color=kind, label="subject", y=pl.coalesce("changed", "clean")
-        )
-        marked = marked or rows["subject"][len(rows) * 3 // 4]
-        one = dots.filter(label=marked).with_columns(color="label")
-        mean = pl.col("y").filter(color="other").mean()
-        line = dots.with_columns(color=lit("mean of other"), label=None, y=mean)[[0, -1]]
-        units = {"x": "count", "y": "percent"}
-        yield Exhibit("", c.name, pl.concat([dots, line, one]), units, "lines", "", "place")
-
-
 def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """A number of every two runs, or its mean over the pairs of runs of two families."""
     aligned, note = align({c.name: c for c in chosen}), ""
@@ -352,17 +317,6 @@ def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
     yield figure._replace(title="", note=note)
 
 
-def extremes(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """The best and worst relations of each run."""
-    order = col("value").rank("ordinal", descending=True).over("run").alias("order")
-    frame = t.long(view, chosen).with_columns(order).sort("order", maintain_order=True)
-    lines = frame.select("relation", *NUMBERS).rows()
-    texts = [f"{name} {interval(Estimate(*numbers))}" for name, *numbers in lines]
-    frame = frame.with_columns(text=pl.Series(texts))
-    ends = frame.filter((col("order") <= ENDS) | (col("order") > pl.len().over("run") - ENDS))
-    yield Exhibit("", "", ends.pivot("run", index="order", values="text"))
-
-
 def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """Estimates, with ranges of ranks that hold together in the column that sorts them."""
     part, spec = shown(view, t.long(view, chosen)), view.columns[view.sort]
@@ -374,25 +328,6 @@ def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
         rank = col(next(iter(view.rows))).replace(texts).alias("rank")
         part = part._replace(frame=part.frame.with_columns(rank))
     yield part
-
-
-def sample(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
-    """Easy and hard facts with each run's answer: those that some run knows and whose object is not
-    the majority; sampled by the seed."""
-    aligned = align({c.name: c for c in chosen})
-    facts = aligned.facts
-    keys = pl.Series("key", [draw_key(t.seed, fact) for fact in facts["fact"]], dtype=pl.UInt64)
-    kind = pl.when("easy").then(lit("easy")).otherwise(lit("hard")).alias("kind")
-    knows = [col(f"correct {name}") > KNOWN for name in aligned.names]
-    texts = [
-        (col(f"answer {name}") + pl.when(right).then(lit(" ✓")).otherwise(lit(""))).alias(name)
-        for name, right in zip(aligned.names, knows, strict=True)
-    ]
-    frame = changed_facts(aligned).with_columns(*facts["easy", "has_majority"], keys)
-    frame = frame.filter(pl.any_horizontal(knows) & ~col("has_majority").fill_null(False))
-    frame = frame.drop_nulls("easy").sort("key").select(kind, "relation", "subject", "gold", *texts)
-    frame = frame.filter(pl.int_range(pl.len()).over("kind") < SAMPLE)
-    yield Exhibit("", "", frame.sort("kind", maintain_order=True))
 
 
 def couples(pairs: Iterable[tuple[Condition, Condition]]) -> list[Condition]:
@@ -443,8 +378,7 @@ def methods(chosen: Sequence[Condition]) -> list[Condition]:
 
 SELECT = {f.__name__: f for f in (sizes, stages, pooled, methods)}
 BUILD: Mapping[str, Callable[[Tables, View, Sequence[Condition]], Iterator[Exhibit]]] = {
-    **{f.__name__: f for f in (estimates, marked, correlations, report, histogram, places,
-                               extremes, ranked, sample)},
+    **{f.__name__: f for f in (estimates, marked, correlations, report, ranked)},
     **dict.fromkeys(SELECT, estimates),
     **dict.fromkeys(many.MATRICES, matrix),
 }  # fmt: skip
@@ -471,28 +405,20 @@ def paper(
             summary.append(sentence)
     elif easy:
         raise UsageError(f"paper {name!r} has no easy facts; drop --easy")
-    t, exhibits = Tables(every, seed), list[Exhibit]()
-    left: dict[str, list[tuple[str, str]]] = {"command": [], "reason": []}
+    t, exhibits, left = Tables(every, seed), list[Exhibit](), list[tuple[str, str]]()
     for view in views:
-        label, n, why = f"{view.name}. {view.title}", len(exhibits), view.command
-        if view.impossible:
-            left["reason"].append((label, view.impossible))
-            continue
+        n, why = len(exhibits), view.impossible or view.command
         try:
-            exhibits += t.make(replace(view, relations=() if relations else view.relations))
+            if not view.impossible:
+                exhibits += t.make(replace(view, relations=() if relations else view.relations))
         except UsageError as error:
             why = str(error)
         if len(exhibits) == n:
-            left["command"].append((label, why))
+            left.append((f"{view.name}. {view.title}", why))
     if not exhibits:
-        advice = left["command"][0][1] if left["command"] else "all of its tables are impossible"
+        advice = next((view.command for view in views if view.command), left[0][1])
         raise UsageError(f"no run fits a table of {name!r}; make one: {advice}")
-    titles = {"command": "Not filled by these runs", "reason": "Not from runs"}
-    lists = [
-        Exhibit(head, titles[head], pl.DataFrame(lines, ("view", head), orient="row"))
-        for head, lines in left.items()
-        if lines
-    ]
+    how = pl.DataFrame(left, ("view", "how to make it"), orient="row")
     numbers: dict[str, Estimate] = {}
     for e in exhibits:
         for row in e.frame.rows(named=True):
@@ -501,17 +427,17 @@ def paper(
             numbers |= {f"{e.id}.{texts}.{h}": Estimate(**cell) for h, cell in cells.items()}
     sizes = {run: c.prompted.height for run, c in every.items()}
     counts = ", ".join(f"{run}: {n:,}" for run, n in sizes.items())
-    sections = [
-        Section("views", "Tables and figures", exhibits),
-        Section("left", "Not shown", lists),
-    ]
+    sections = [Section("views", "Tables and figures", exhibits)]
+    if left:
+        missing = Exhibit("left", "Not filled by these runs", how)
+        sections.append(Section("left", "Not shown", [missing]))
     return Report(
         title=f"Tables and figures of {title}",
         kicker=f"Comparison of {len(runs)} runs",
         summary=summary,
         warnings=[("Warning", [f"The runs have different facts ({counts})."])]
         * (len({*sizes.values()}) > 1),
-        sections=[section for section in sections if section.items],
+        sections=sections,
         estimates=numbers,
         provenance={name: run.provenance() for name, run in runs.items()},
     )
