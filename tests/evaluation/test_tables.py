@@ -117,11 +117,6 @@ def test_a_pair_has_the_objects_and_names_of_all_its_facts() -> None:
     assert table["gold"].to_list() == ["C, B, D", "B"]
 
 
-def test_facts_with_one_id_are_rejected() -> None:
-    with pytest.raises(DataError, match="two facts have the id 'f'; give each fact its own id"):
-        fact_table(dataset_of([fact("P1", "Ann", "x", id="f"), fact("P1", "Bob", "x", id="f")]))
-
-
 def graded(*rows: tuple[str, str, str, str]) -> pl.DataFrame:
     columns = ("fact", "template", "subject", "answer")
     frame = pl.DataFrame(rows, columns, orient="row")
@@ -268,18 +263,6 @@ def test_a_dataset_without_templates_is_an_error_with_its_fix() -> None:
         results(Cloze(), bare, by_fact())
     with pytest.raises(DataError, match="no prompt about a fact of 'world'; choose relations"):
         collect_results(Cloze(), world(), [])
-
-
-@pytest.mark.parametrize("wrong", ["num", "where", "by"])
-def test_a_metric_that_names_a_missing_column_is_an_error_with_its_fix(wrong: str) -> None:
-    uses: dict[str, Any] = {"num": col("correct").mean()}
-    uses |= {wrong: "corect" if wrong == "by" else col("corect").any()}
-    probe = Cloze()
-    object.__setattr__(probe, "metrics", (m.Metric("robust", **uses),))
-    with pytest.raises(UsageError) as raised:
-        results(probe, world(), by_fact())
-    message = "metric 'robust' of probe 'cloze': the results have no column 'corect'; did you mean"
-    assert str(raised.value).startswith(f"{message} 'correct'")
 
 
 def test_templates_are_numbered_among_those_of_the_probe() -> None:

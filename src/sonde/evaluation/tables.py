@@ -5,7 +5,7 @@ Each schema is written down once. Knows no probe and no statistics.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, groupby
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, Self, cast
 
 import polars as pl
@@ -139,38 +139,33 @@ def fact_table(data: Dataset, unit: Literal["fact", "pair"] = "fact") -> pl.Data
         values = (pl.lit(value, FACTS[name]).alias(name) for name, value in about.items())
         parts.append(data.asked_frame(relation.id).with_columns(values))
     rows = pl.concat(parts)
-    if (again := rows.select(FACT).is_duplicated()).any():
-        repeated = rows.filter(again)["fact"][0]
-        raise DataError(f"two facts have the id {repeated!r}; give each fact its own id")
     pairs = unit == "pair"
     if pairs:
         rows = rows.unique(QUESTION, keep="first", maintain_order=True)
     every = pl.concat([data.frame(relation.id) for relation in relations])
     every = every.join(rows, on=QUESTION, how="semi", maintain_order="left")
     # facts for training only have objects without identifiers, which cannot be merged
-    tested = every.filter(~is_apart() | (col("split") == data.selection.split))
-    objects = united(entities((every if pairs else tested).lazy(), *QUESTION), *QUESTION)
-    rows = rows.join(objects.collect(), on=QUESTION, suffix="_merged", **LEFT)
-    gold, merged = col("object_names"), col("object_names_merged")
+    tested = every.filter(pairs | ~is_apart() | (col("split") == data.selection.split))
+    merged = united(entities(tested.lazy(), *QUESTION), *QUESTION).collect()
+    rows = rows.join(merged, on=QUESTION, suffix="_merged", **LEFT)
+    several = col("object_names_merged").list.len() > 1
     if pairs:
         # the names of the fact that is prompted come first
-        names = pl.concat(part.select(*QUESTION, aliases="subject_names") for part in (rows, every))
-        aliases = (
-            names.explode("aliases")
+        names = pl.concat(part.select(*QUESTION, "subject_names") for part in (rows, every))
+        names = (
+            names.explode("subject_names")
             .group_by(QUESTION)
-            .agg(col("aliases").unique(maintain_order=True))
+            .agg(col("subject_names").unique(maintain_order=True))
         )
-        rows = rows.join(aliases, on=QUESTION, **LEFT)
-        rows = rows.with_columns(subject=col("aliases").list.first())
-        gold, merged = merged.fill_null([]), pl.lit(None, FACTS["question_names"])
-    else:
-        rows = rows.with_columns(aliases="subject_names")
-        merged = pl.when(merged.list.len() > 1).then(merged)
-    rows = rows.with_columns(gold_names=gold, question_names=merged)
+        rows = rows.drop("subject_names").join(names, on=QUESTION, **LEFT)
+    rows = rows.with_columns(
+        aliases="subject_names",
+        gold_names=pl.coalesce("object_names_merged", "object_names") if pairs else "object_names",
+        question_names=pl.when(several).then("object_names_merged"),
+    )
     usual = col("gold_names").list.eval(pl.element().list.first())
-    gold_texts = rows.select(usual).to_series().to_list()
-    texts = zip(map(str.casefold, rows["subject"]), gold_texts, strict=True)
-    contained = [any(name.casefold() in text for name in names) for text, names in texts]
+    texts = rows.select(col("subject"), usual).iter_rows()
+    contained = [any(n.casefold() in text.casefold() for n in names) for text, names in texts]
     rows = rows.with_row_index("fact_no").with_columns(
         gold=usual.list.join(", "),
         majority_correct=usual.list.contains(col("majority")).fill_null(False),
@@ -364,20 +359,18 @@ class Results:
         key = ["relation", *self._separate()]
         rows = self.table([*key, "fact_no", "answer", "correct"]).drop_nulls("answer")
         rows = rows.with_columns(col("answer").cast(String))
-        gold = self.facts.lazy().select("fact_no", "relation", name="gold_names").explode("name")
-        gold = gold.drop_nulls("name").with_columns(usual=col("name").list.first())
-        wanted = rows.join(gold.select("fact_no", "usual"), on="fact_no")
-        wanted = wanted.group_by(*key, answer="usual").agg(gold=pl.len())
-        names = gold.explode("name").with_columns(col("name").str.to_lowercase())
+        objects = self.facts.select("fact_no", "relation", name="gold_names").lazy().explode("name")
+        objects = objects.drop_nulls("name").with_columns(usual=col("name").list.first())
+        gold = rows.join(objects, on="fact_no").group_by(*key, answer="usual").agg(gold=pl.len())
+        names = objects.explode("name").with_columns(col("name").str.to_lowercase())
         names = names.unique(("relation", "name"), keep="first", maintain_order=True)
         answers = rows.with_columns(name=col("answer").str.to_lowercase())
-        answers = answers.join(names.drop("fact_no"), on=("relation", "name"), how="left")
+        answers = answers.join(names, on=("relation", "name"), how="left")
         groups = answers.group_by(*key, answer=pl.coalesce("usual", "answer"))
         counts = groups.agg(n=pl.len(), correct=col("correct").sum())
-        counts = counts.join(wanted, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
-        order = (-col("n").cast(pl.Int64), -col("gold").cast(pl.Int64), "answer")
-        table: pl.DataFrame = counts.sort(*key, *order).collect()
-        return table
+        counts = counts.join(gold, on=[*key, "answer"], how="full", coalesce=True).fill_null(0)
+        descending = [*[False] * len(key), True, True, False]
+        return counts.collect().sort(*key, "n", "gold", "answer", descending=descending)
 
     def _separate(self) -> list[str]:
         """The columns that are never pooled and have several values here."""
@@ -409,7 +402,6 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
 
     Raises:
         DataError: there is nothing to estimate from.
-        UsageError: a metric names a column that the results do not have.
     """
     facts, templates = probe.facts(data), template_table(data, probe.templates)
     side: dict[str, list[pl.DataFrame]] = {}
@@ -452,15 +444,4 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
     if "baseline" not in {*rows.columns, *facts.columns}:
         facts = facts.with_columns(baseline="majority_correct")
     tables = {name: pl.concat(parts, how="diagonal_relaxed") for name, parts in side.items()}
-    known = {*rows.columns, *facts.columns, *templates.columns, *KNOWN}
-    for metric in probe.metrics:
-        for part in getattr(metric, "plain", tuple)():
-            uses = (part.num, part.den, part.where, part.baseline, col(part.by or "fact_no"))
-            names = (use.meta.root_names() for use in uses if use is not None)
-            for name in chain.from_iterable(() if part.view else names):
-                if name not in known:
-                    raise UsageError(
-                        f"metric {part.id!r} of probe {probe.name!r}: the results have no column "
-                        f"{name!r}; {nearest(name, known)}"
-                    )
     return Results(probe=probe, facts=facts, templates=templates, rows=rows, side=tables)
