@@ -609,7 +609,9 @@ def _classes(facts: pl.DataFrame) -> Iterator[Exhibit]:
     grid = labels.join(used, how="cross").join(shares, on=("label", "class"), how="left")
     grid = grid.with_columns(col("x").fill_null(0), color=col("class").cast(pl.String))
     unknown = grid.filter(color="unknown").select("label", unknown="x")
-    grid = grid.join(unknown, on="label").sort(col("label") != "All", "unknown", "label", "class")
+    grid = grid.join(unknown, on="label", how="left").sort(
+        col("label") != "All", "unknown", "label", "class"
+    )
     grid = grid.select("label", "color", "x")
     yield Exhibit("classes", "What is known, by class", grid, {"x": "percent"}, "shares")
 
