@@ -220,11 +220,10 @@ def histogram(name: str, values: Sequence[float]) -> Histogram:
     note = f"{len(data):,} facts from {data.min():,.6g} to {data.max():,.6g}."
     return distribution(
         drawn,
+        edges,
         id=f"number-{name}",
         title=f"Facts by {name}",
         axis=f"{name}, as a power of ten" if tens else name,
-        unit="number",
-        edges=edges,
         marks={"median": float(np.median(drawn))},
         note=note,
     )

@@ -55,7 +55,7 @@ def build(
     view = View(results, estimates, run)
     plain = estimates.filter(col("run").is_null())
     extra = view.layout.extra(results, plain) if view.layout.extra else ()
-    exhibits = [*extra, *figures, *exhibits]
+    exhibits = [item for item in (*extra, *figures, *exhibits) if len(item.frame)]
     first = [item for item in exhibits if item.id in view.layout.lead]
     exhibits = [item for item in exhibits if item not in first]
     finding = view.layout.finding
@@ -130,7 +130,8 @@ def title(view: View) -> Sentence:
 
 def summary(view: View) -> Iterator[Sentence]:
     """Facts sent and excluded, the score, the control, the verdict."""
-    texts = view.templates["template"].unique()
+    used = col("template_no").is_in(view.results.rows["template_no"].unique().implode())
+    texts = view.results.templates.filter(used)["text"].unique()
     about = {"model": view.model, "dataset": view.dataset, "n": view.facts.height}
     about |= {"left": view.reasons, "relations": len(view.labels)}
     about["relation"] = next(iter(view.labels.values()))
@@ -213,8 +214,7 @@ def warnings(view: View) -> dict[str, list[Sentence]]:
 def dominating(view: View) -> Iterator[Sentence]:
     if view.collapsed and not view.one_relation:
         k = len({c.relation for c in view.collapsed})
-        worst = [(c.label, c.names, c.share, c.gold) for c in view.collapsed[:3]]
-        yield say("collapse.relations", k=k, n=len(view.labels), worst=worst)
+        yield say("collapse.relations", k=k, n=len(view.labels))
     elif view.collapsed:
         c = view.collapsed[0]
         yield say("collapse.one" if len(c.names) == 1 else "collapse.two", **c._asdict())

@@ -3,7 +3,8 @@
 import csv
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import polars as pl
 
 from sonde.core.plain import plain
 from sonde.evaluation.layout import Exhibit, Over
-from sonde.reports.cells import Column, Estimate, cell, columns, legible
+from sonde.reports.cells import Column, cell, columns, legible
 from sonde.reports.model import Facts, Report
 from sonde.reports.sentences import text
 from sonde.reports.svg import standalone, svg
@@ -52,7 +53,10 @@ def as_json(report: Report) -> dict[str, Any]:
     if isinstance(report.estimates, pl.DataFrame):
         estimates = dotted(report.estimates, report.over, report.runs)
     else:
-        estimates = {name: _estimate(e) for name, e in report.estimates.items()}
+        numbers = report.estimates.items()
+        estimates = {
+            name: {k: v for k, v in e._asdict().items() if v is not None} for name, e in numbers
+        }
     words = ("label", "unit", "better", "help")
     strips = {
         item.id: item.frame.to_dicts()
@@ -75,15 +79,11 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _estimate(e: Estimate) -> dict[str, Any]:
-    return {name: value for name, value in e._asdict().items() if value is not None}
-
-
-def _named(report: Report, kinds: Sequence[str] = ()) -> dict[str, Exhibit]:
+def _named(report: Report) -> dict[str, Exhibit]:
     """Tables and figures by a file name; those of one id are numbered."""
     named: dict[str, Exhibit] = {}
     for item in report.items():
-        if isinstance(item, Exhibit) and (not kinds or item.kind in kinds):
+        if isinstance(item, Exhibit):
             name = base = re.sub(r"[^\w.-]+", "-", item.id).strip("-.") or "table"
             number = 1
             while name in named:
@@ -93,26 +93,33 @@ def _named(report: Report, kinds: Sequence[str] = ()) -> dict[str, Exhibit]:
     return named
 
 
+def _write(folder: Path, suffix: str, texts: Iterable[tuple[str, str]]) -> list[Path]:
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, words in texts:
+        paths.append(folder / f"{name}{suffix}")
+        paths[-1].write_text(words, encoding="utf-8", newline="")
+    return paths
+
+
 def write_csv(report: Report, folder: Path) -> list[Path]:
     """The numbers behind each table and figure as they are, the facts and the estimates."""
     tables = {name: item.frame for name, item in _named(report).items()}
-    for item in report.items():
-        if isinstance(item, Facts):
-            tables[item.id] = item.frame
+    tables |= {item.id: item.frame for item in report.items() if isinstance(item, Facts)}
     if isinstance(report.estimates, pl.DataFrame):
         tables["estimates"] = report.estimates
     else:
         lines = [{"name": name, **e._asdict()} for name, e in report.estimates.items()]
         tables["estimates"] = pl.DataFrame(lines, infer_schema_length=None)
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, frame in tables.items():
-        paths.append(folder / f"{name}.csv")
-        with paths[-1].open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            writer.writerow(map(legible, frame.columns))
-            writer.writerows([_plain(value) for value in row] for row in frame.iter_rows())
-    return paths
+    return _write(folder, ".csv", ((name, _csv(frame)) for name, frame in tables.items()))
+
+
+def _csv(frame: pl.DataFrame) -> str:
+    file = StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(map(legible, frame.columns))
+    writer.writerows([_plain(value) for value in row] for row in frame.iter_rows())
+    return file.getvalue()
 
 
 def _plain(value: Any) -> Any:
@@ -128,13 +135,9 @@ def _plain(value: Any) -> Any:
 
 def write_latex(report: Report, folder: Path) -> list[Path]:
     """Each table and figure as a booktabs table."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, item in _named(report).items():
-        if item.kind != "strip":
-            paths.append(folder / f"{name}.tex")
-            paths[-1].write_text(latex_table(columns(item), item.title), encoding="utf-8")
-    return paths
+    items = [(name, item) for name, item in _named(report).items() if item.kind != "strip"]
+    texts = ((name, latex_table(columns(item), item.title)) for name, item in items)
+    return _write(folder, ".tex", texts)
 
 
 def latex_table(shown: Sequence[Column], caption: str) -> str:
@@ -153,13 +156,9 @@ def latex_table(shown: Sequence[Column], caption: str) -> str:
 
 
 def write_svg(report: Report, folder: Path) -> list[Path]:
-    kinds = ("intervals", "bars", "shares", "lines", "histogram", "heat", "strip")
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, item in _named(report, kinds).items():
-        paths.append(folder / f"{name}.svg")
-        paths[-1].write_text(standalone(svg(item)), encoding="utf-8")
-    return paths
+    """Each figure."""
+    items = [(name, item) for name, item in _named(report).items() if item.kind != "table"]
+    return _write(folder, ".svg", ((name, standalone(svg(item))) for name, item in items))
 
 
 def as_markdown(report: Report) -> str:

@@ -24,6 +24,7 @@ from sonde.reports.model import Item, Report, Section
 
 RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
 OVER = {RELATIONS: "mean over relations", FACTS: "mean over facts"}
+ESTIMATE = {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
 WHISKERS = "Whiskers are 95% intervals."
 
 Row = TypeVar("Row")
@@ -198,25 +199,23 @@ def curve(name: str, points: Iterable[tuple[float, Estimate]]) -> old.Curve:
 
 def distribution(
     values: NDArray[np.float64],
+    edges: NDArray[np.float64],
     *,
     id: str,
     title: str,
     axis: str,
-    edges: NDArray[np.float64] | int = 20,
-    unit: str = "percent",
-    marks: Mapping[str, float] | None = None,
+    marks: Mapping[str, float],
     note: str = "",
 ) -> old.Histogram:
-    """How often values fall between edges, or into that number of bins from 0 to 1."""
-    counts, between = np.histogram(values, edges, (0.0, 1.0) if isinstance(edges, int) else None)
+    """How often values fall between edges."""
     return old.Histogram(
         id=id,
         title=title,
-        kind="percent" if unit == "percent" else "number",
+        kind="number",
         axis=axis,
-        edges=tuple(map(float, between)),
-        counts=tuple(map(int, counts)),
-        marks=tuple((marks or {}).items()),
+        edges=tuple(map(float, edges)),
+        counts=tuple(map(int, np.histogram(values, edges)[0])),
+        marks=tuple(marks.items()),
         note=note,
     )
 
@@ -254,27 +253,20 @@ def _table(table: Table) -> Exhibit:
     units: dict[str, str] = {}
     for i, column in enumerate(table.columns):
         values = [row[i] for row in table.rows]
-        name, used_names = column.title, set(columns)
-        while name in used_names:
+        name = column.title
+        while name in columns:
             name += " "
         units[name] = "" if column.kind in ("text", "verdict") else column.kind
         kinds = {type(v) for v in values if v is not None}
         if Estimate in kinds:
-            parts = [
-                {"value": v.value, "low": v.low, "high": v.high, "n": v.n}
-                if isinstance(v, Estimate)
-                else {"value": v, "low": None, "high": None, "n": 0}
-                for v in values
-            ]
-            columns[name] = pl.Series(parts, dtype=pl.Struct(
-                {"value": pl.Float64, "low": pl.Float64, "high": pl.Float64, "n": pl.Int64}
-            ))  # fmt: skip
+            values = [v if isinstance(v, Estimate) else Estimate(v, None, None, 0) for v in values]
+            parts = [(v.value, v.low, v.high, v.n) for v in values]
+            columns[name] = pl.DataFrame(parts, ESTIMATE, orient="row").to_struct()
         elif kinds <= {int, float} and kinds:
             columns[name] = pl.Series(values, dtype=pl.Float64 if float in kinds else pl.Int64)
         else:
             texts = [None if v is None else cell(v, units[name]) for v in values]
-            columns[name] = pl.Series(texts, dtype=pl.String)
-            units[name] = ""
+            columns[name], units[name] = pl.Series(texts, dtype=pl.String), ""
     return Exhibit(table.id, table.title, pl.DataFrame(columns), units, note=table.note)
 
 

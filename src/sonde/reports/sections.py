@@ -6,6 +6,7 @@ from typing import Any
 import polars as pl
 from polars import col
 
+from sonde.evaluation.groups import TRENDS
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
 from sonde.reports.collapse import COVERED, EXCESS, LEVEL
@@ -45,10 +46,8 @@ def answered(view: View) -> Iterator[Item]:
             label = f"{c.label}: {', '.join(c.names)}"
             text = f"{number(c.share, 'percent')}, gold {number(c.gold, 'percent')}"
             rows += [(label, "answers", c.share, text), (label, "gold answers", c.gold, None)]
-        k = len({c.relation for c in view.collapsed})
-        note = english(
-            "collapse.figure", k=k, n=len(view.labels), some=BARS * (len(view.collapsed) > BARS)
-        )
+        some = len(view.collapsed) > BARS
+        note = english("collapse.figure", k=BARS, n=len(view.collapsed)) if some else ""
         title, heads = "Relations that one or two answers dominate", ("label", "color", "x", "text")
         units = {"x": "percent", "color": "control"}
         yield exhibit("collapsed", title, rows, heads, units=units, kind="bars", note=note)
@@ -190,8 +189,7 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     tests = [e for g in values if (e := view.get(metric, "difference", by, g)) and e.p is not None]
     clear = sum(side(e) != "none" for e in tests)
     note = english("groups.tested" if tests else "groups.plain", k=clear, n=len(tests))
-    trend = view.trend(name.removeprefix(USER[1]))
-    if trend:
+    if trend := view.get(TRENDS[0], "value", ["number"], [name.removeprefix(USER[1])]):
         note += " " + english("trend", name=column_name(name), e=(trend, "number"))
     yield exhibit(
         f"by-{column_name(name)}",

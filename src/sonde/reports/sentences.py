@@ -89,7 +89,7 @@ SENTENCES = {
     "collapse.hits": "{hits:count} of the {correct:#correct answer} {be} {names:either}, so "
     "accuracy may reflect this default rather than knowledge.",
     "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than "
-    "the gold answers explain. Most extreme: {worst:worst}.",
+    "the gold answers explain.",
     "empty": "{k:count!} of {n:#answer} are empty, so no conclusion is drawn.",
     "unfinished": "{k:count!} of {n:#answer} were cut at the token limit. Raise {flag:code}.",
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
@@ -106,7 +106,7 @@ SENTENCES = {
     "trend": "Rank correlation of {name} with the score: {e:change}.",
     "contrasts": "Difference from {references:either}, paired by fact. Intervals are not "
     "corrected.",
-    "collapse.figure": "{k:count} of {n:#relation}{some:most_extreme}.",
+    "collapse.figure": "The {k:count} most extreme of {n:count}.",
     "counted": "Number of {unit}, {n:count} in all.",
     # method
     "method.fill": "Probabilities are those of the predicted token.",
@@ -209,15 +209,6 @@ def dropped(reasons: Mapping[str, int]) -> str:
     return f"; {total:,} of them {be} excluded ({listed})"
 
 
-def worst(relations: Sequence[tuple[str, Sequence[str], float, float]]) -> str:
-    """The relations whose answers collapse most: label, answers, their share, their gold share."""
-    parts = (
-        f"{label} ({either(names)}: {number(share, 'percent')}, gold {number(gold, 'percent')})"
-        for label, names, share, gold in relations
-    )
-    return "; ".join(parts)
-
-
 def either(names: Sequence[str]) -> str:
     return " or ".join(f"“{name}”" for name in names)
 
@@ -237,10 +228,8 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "either": either,
     "listed": listed,
     "dropped": dropped,
-    "worst": worst,
     "system": lambda words: f", with the system text “{words}”" if words else "",
     "options": lambda n: f"{n:,} options" if n else "options",
-    "most_extreme": lambda n: f"; the {n} most extreme are shown" if n else "",
     "ranked": lambda rank: f", gold answer at rank {number(rank, 'count')}" if rank else "",
 }
 

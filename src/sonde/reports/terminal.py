@@ -5,7 +5,7 @@ Nothing is read as markup, and control characters of texts are shown escaped.
 
 from collections.abc import Iterator, Sequence
 
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.text import Text
 
@@ -36,7 +36,7 @@ def show(report: Report, console: Console, *, brief: bool = False) -> None:
             )
         )
     for lead in report.lead:
-        _print(lead, console)
+        console.print(Group(*_parts(lead, console.width)))
     left = []
     for section in report.sections:
         if brief and (section.folded or (report.lead and section.id not in BRIEF)):
@@ -45,7 +45,7 @@ def show(report: Report, console: Console, *, brief: bool = False) -> None:
         console.print()
         console.print(Text(section.title, "bold underline"))
         for item in section.items:
-            _print(item, console)
+            console.print(Group(*_parts(item, console.width)))
     if left:
         console.print(Text(f"\nNot shown: {'; '.join(left)}.", "dim"))
 
@@ -60,11 +60,6 @@ def as_text(report: Report, width: int = 80, *, brief: bool = False) -> str:
 
 def _paragraph(lines: Sequence[Line]) -> Text:
     return Text(" ".join(map(text, lines)).replace("\u00a0", " "))
-
-
-def _print(item: Item, console: Console) -> None:
-    for part in _parts(item, console.width):
-        console.print(part)
 
 
 def _parts(item: Item, width: int) -> Iterator[RenderableType]:

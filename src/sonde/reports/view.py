@@ -75,21 +75,9 @@ class View:
         """An estimate; None if it is not measured."""
         return self._found.get((metric.id, of, *by, *group))
 
-    def trend(self, number: str) -> Estimate | None:
-        """The rank correlation of accuracy with a number of the facts."""
-        return self._found.get(("trend", "value", "number", number))
-
     @cached_property
     def collapsed(self) -> list[Any]:
         return collapses(self.results)
-
-    @cached_property
-    def templates(self) -> pl.DataFrame:
-        """The templates of prompts that are scored: relation, template."""
-        key = ("relation", "template_no")
-        used = self.results.rows.select(key).unique(maintain_order=True)
-        used = used.join(self.results.templates, on=key, maintain_order="left")
-        return used.select(col("relation").cast(pl.String), template="text")
 
     @cached_property
     def reasons(self) -> dict[str, int]:
