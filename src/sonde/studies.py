@@ -1,8 +1,8 @@
 """Studies: every probe of a list on every dataset with every model, from one mapping or TOML file.
 
-A study is a table of cells, each a run with a folder of its own. Keys are the names of flags. All
+A study is a table of cells, each a run with its own folder. Keys are the names of flags. All
 problems of a study are stated at once, before anything is loaded; a cell that fails leaves the
-others as they are, and the same study goes on with what is missing.
+others unchanged, and the same study resumes with the missing ones.
 """
 
 import inspect
@@ -189,7 +189,7 @@ def prepare(cell: Cell) -> tuple[Any, Any, Dataset]:
 
 
 def run_cell(cell: Cell, progress: Callable[[float, int], None] | None = None) -> Run:
-    """Make one run of a study, or go on with it. Its folder gets the config that repeats it."""
+    """Make one run of a study, or resume it. Its folder gets the config that repeats it."""
     probe, model, data = prepare(cell)
     config = cell.out / "config.toml"
 
@@ -200,9 +200,9 @@ def run_cell(cell: Cell, progress: Callable[[float, int], None] | None = None) -
             progress(done, total)
 
     with released(model):
-        made = run(probe, model, data, cell.out, progress=tick)
+        result = run(probe, model, data, cell.out, progress=tick)
     config.write_text(cell.config(), encoding="utf-8")
-    return made
+    return result
 
 
 def study(config: Mapping[str, Any] | str | Path) -> Iterator[tuple[Cell, Run | SondeError]]:

@@ -43,13 +43,13 @@ ARROWS = {
     "runs": {*TEXTS, "core", "data", "doctor", "evaluation", "models", "probes", "prompting",
              "reports", "store"},
     "api": {"cards", "compare", "core", "data", "models", "probes", "runs"},
-    "study": {"api", "core", "data", "probes", "runs"},
+    "studies": {"api", "core", "data", "models", "probes", "runs"},
     "lab": {*TEXTS, "api", "core", "data", "evaluation", "models", "optimise", "probes",
             "prompting", "reports", "runs", "store"},
     "testing": {*TEXTS, "core", "data", "evaluation", "models", "runs", "store"},
     "__main__": {"cli"},
     "cli": {"api", "attribution", "cards", "compare", "core", "data", "doctor", "evaluation",
-            "http", "lab", "models", "optimise", "probes", "reports", "runs", "study"},
+            "http", "lab", "models", "optimise", "probes", "reports", "runs", "studies"},
 }  # fmt: skip
 """Which packages a package may import when it runs."""
 
@@ -183,7 +183,7 @@ def test_a_module_imports_only_along_the_arrows() -> None:
 
 def test_the_top_level_holds_rooms_and_what_users_import() -> None:
     files = {path.stem for path in SOURCE.glob("*.py")}
-    assert files == {"__init__", "__main__", "api", "study", "testing", *TEXTS}
+    assert files == {"__init__", "__main__", "api", "studies", "testing", *TEXTS}
 
 
 @pytest.mark.parametrize("room", ["api", "cli", "lab", "runs"])

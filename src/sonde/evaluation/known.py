@@ -7,7 +7,7 @@ things follow from the answers alone:
 - Evidence: whether the answers fit their own facts better than dealt ones do. Without it no share
   of known facts is estimated, since the model below finds 6 to 32% in answers that know nothing.
 - The share known: a known fact is answered correctly with a sensitivity of the instrument, an
-  unknown one by chance. The overlap between instruments tells how many facts all of them miss, as
+  unknown one by chance. The overlap between instruments shows how many facts all of them miss, as
   in capture and recapture. It is too low if instruments miss the same facts, and too high if they
   share a guess (benchmarks/profile_lab.py and benchmarks/profile_simulated.py measure both).
 
@@ -61,7 +61,7 @@ def deal(
             facts = block[answer[block] > -2]
             if (m := len(facts)) < 2:
                 continue
-            # a column of its own for answers that fit nobody
+            # a further column for answers that fit nobody
             table = np.hstack([fit, np.zeros((len(fit), 1), dtype=bool)])
             pairs = table[gold[facts][:, None], answer[facts][None, :]]
             chance[facts, k] = (pairs.sum(axis=1) - np.diagonal(pairs)) / (m - 1)
@@ -123,12 +123,12 @@ def _fit(answers: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
     """
     correct, chance = np.hsplit(answers, 2)
     asked, hit = ~np.isnan(correct), np.nan_to_num(correct)
-    miss = asked - hit
+    miss = measured - hit
     by_chance = np.clip(np.nan_to_num(chance), LIMIT, 1 - LIMIT)
     unknown = (hit * np.log(by_chance) + miss * np.log1p(-by_chance)).sum(axis=1)
-    total = np.maximum(counts @ asked, 1e-9)
+    total = np.maximum(counts @ measured, 1e-9)
     # nothing is known less often than it is guessed
-    floor = np.minimum(counts @ (asked * by_chance) / total + LIMIT, 1 - LIMIT)
+    floor = np.minimum(counts @ (measured * by_chance) / total + LIMIT, 1 - LIMIT)
     share = np.full(len(counts), 0.5)
     sensitivity = np.maximum(np.clip(counts @ hit / total + 0.2, 0.3, 0.95), floor)
     posterior = np.zeros(counts.shape)
@@ -138,7 +138,7 @@ def _fit(answers: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
         weight = posterior * counts
         before, share = share, weight.sum(axis=1) / counts.sum(axis=1)
         share = np.clip(share, LIMIT, 1 - LIMIT)
-        sensitivity = (weight @ hit) / np.maximum(weight @ asked, 1e-9)
+        sensitivity = (weight @ hit) / np.maximum(weight @ measured, 1e-9)
         sensitivity = np.clip(sensitivity, floor, 1 - LIMIT)
         if np.abs(share - before).max() < TOLERANCE:
             break
