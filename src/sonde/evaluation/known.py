@@ -122,7 +122,7 @@ def _fit(answers: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
         counts: how often each draw has each row: [draws, rows].
     """
     correct, chance = np.hsplit(answers, 2)
-    asked, hit = ~np.isnan(correct), np.nan_to_num(correct)
+    measured, hit = ~np.isnan(correct), np.nan_to_num(correct)
     miss = measured - hit
     by_chance = np.clip(np.nan_to_num(chance), LIMIT, 1 - LIMIT)
     unknown = (hit * np.log(by_chance) + miss * np.log1p(-by_chance)).sum(axis=1)
