@@ -1,4 +1,4 @@
-"""The profile: what a model knows of some facts, and how far that depends on how it is asked.
+"""The profile: what a model knows of some facts, and how far that depends on the prompt.
 
 Every instrument that the model is capable of asks about the same facts: statements to complete, a
 list of other facts, both together, and greedy text after a question, a statement or a list. The
@@ -194,34 +194,35 @@ class Profile(Probe):
             rows = facts.iter_rows(named=True)
             if questions:
                 id = questions[0].id
-                asked = [fill_question(questions[0], r["subject"], "qa", slots_of(r)) for r in rows]
+                texts = [fill_question(questions[0], r["subject"], "qa", slots_of(r)) for r in rows]
             else:
                 id, label = LISTED, relation.label or relation.id
-                asked = [f"What is the {label} of {row['subject']}?" for row in rows]
+                texts = [f"What is the {label} of {row['subject']}?" for row in rows]
             words = phrasing(language)
             if not self.bare_question:
-                asked = [f"{words.question}{text}\n{words.answer}" for text in asked]
-            yield batch("question", generate, asked, id)
+                texts = [f"{words.question}{text}\n{words.answer}" for text in texts]
+            yield batch("question", generate, texts, id)
 
     def _split(
         self, data: Dataset, relation: Relation
     ) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
         """Examples and graded facts of a relation, one for each subject; why none is graded."""
-        asked = data.asked_frame(relation.id).unique(PAIR, keep="first", maintain_order=True)
-        names = asked["subject"].implode()
+        selected = data.asked_frame(relation.id).unique(PAIR, keep="first", maintain_order=True)
+        names = selected["subject"].implode()
         others = data.frame(relation.id).filter(
-            ~col("subject_id").is_in(asked["subject_id"].implode()) & ~col("subject").is_in(names)
+            ~col("subject_id").is_in(selected["subject_id"].implode())
+            & ~col("subject").is_in(names)
         )
-        n, pool = self.shots, asked.clear()
-        for pool in (others.filter(split=TRAIN), others, asked):
-            if pool is asked or len(pool) >= n:
+        n, pool = self.shots, selected.clear()
+        for pool in (others.filter(split=TRAIN), others, selected):
+            if pool is selected or len(pool) >= n:
                 break
-        n = min(n, len(asked) // 3) if pool is asked else n
+        n = min(n, len(selected) // 3) if pool is selected else n
         keys = keys_of(
             data.selection.seed, (f"profile:{relation.id}:{fact}" for fact in pool["fact"])
         )
         examples = pool[Draw(keys, Pool(pool)).take(n)]
-        facts = asked.filter(~col("subject").is_in(examples["subject"].implode()))
+        facts = selected.filter(~col("subject").is_in(examples["subject"].implode()))
         reason = FEW if len(facts) < known.FEWEST else None
         objects = facts["object_names"].explode().list.first()
         return examples, facts, ALIKE if objects.n_unique() < 2 and not reason else reason
@@ -285,12 +286,12 @@ class Profile(Probe):
                 col("answer").fill_null("") == "",
                 *(col(c).fill_null(False) for c in ("tied", "abstained") if c in part.columns),
             )
-            said = part.select(pl.when(~void).then("answer")).to_series()
+            texts = part.select(pl.when(~void).then("answer")).to_series()
             words = {
-                text: i for i, text in enumerate(said.drop_nulls().unique(maintain_order=True))
+                text: i for i, text in enumerate(texts.drop_nulls().unique(maintain_order=True))
             }
             answer = np.full(n, -2)
-            answer[at] = [-1 if text is None else words[text] for text in said]
+            answer[at] = [-1 if text is None else words[text] for text in texts]
             answers.append(answer)
             generated = form(name) == "generated"
             fit = [
@@ -305,16 +306,16 @@ class Profile(Probe):
         rng = stats.generator(0, f"profile:{relation}")
         dealt = known.deal(answers, [gold] * len(answers), fits, rng)
         kinds = np.array([_kind(name) for name in instruments])
-        own = _class_of(np.nan_to_num(correct_).astype(bool)[None], kinds)[0]
+        class_no = _class_of(np.nan_to_num(correct_).astype(bool)[None], kinds)[0]
         classes = _class_of(dealt.hits, kinds)
         by_chance = [(classes == number).mean(axis=0) for number in range(len(CLASSES))]
-        asked = ~np.isnan(correct_)
-        sums = (dealt.hits * asked).sum(axis=2) / np.maximum(asked.sum(axis=1), 1)
+        prompted = ~np.isnan(correct_)
+        sums = (dealt.hits * prompted).sum(axis=2) / np.maximum(prompted.sum(axis=1), 1)
         return pl.DataFrame(
             {"fact_no": here}
             | {f"correct {k}": correct_[:, k] for k in range(len(instruments))}
             | {f"chance {k}": dealt.chance[:, k] for k in range(len(instruments))}
-            | {"class_no": own}
+            | {"class_no": class_no}
             | {f"dealt.{c.replace(' ', '_')}": by_chance[i] for i, c in enumerate(CLASSES)}
             | {
                 "dealt": pl.Series(
@@ -505,7 +506,7 @@ def _finding(
         yield "profile.title", about
     lost = results.facts.filter(col("excluded").is_not_null())["excluded"]
     yield (
-        "profile.asked",
+        "profile.prompted",
         about
         | {
             "n": results.facts.height,

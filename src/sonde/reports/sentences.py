@@ -62,7 +62,7 @@ SENTENCES = {
     "profile.title.recalled": "{model:name} recalls {recalled:percent} of {n:#fact} without help; "
     "{low:percent} to {high:percent} are correct, depending on the prompt",
     "profile.title.none": "{model:name} shows no evidence of knowledge beyond chance on {n:#fact}",
-    "profile.asked": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
+    "profile.prompted": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
     "{dataset} in {k:#way}{left:dropped}.",
     "profile.range": "It is correct on {low:percent!} ({lowest}, chance {low_chance:percent}) to "
     "{high:percent!} ({highest}, chance {high_chance:percent}).",
