@@ -5,11 +5,11 @@ subject, how hand-written templates rank, and how overconfidence differs between
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
-from polars import Expr, col
+from polars import col
 
 from sonde.core.texts import folded
 from sonde.evaluation import stats
@@ -31,25 +31,17 @@ def _line(
     return id, *place, value, min(low, value), max(high, value), n, clusters
 
 
-class Cells:
+class Cells(NamedTuple):
     """The answers of one relation: facts × templates, each prompted at least once."""
 
-    def __init__(self, name: str, rows: pl.DataFrame, clusters: Clusters) -> None:
-        self.name = name
-        facts, row = np.unique(rows["fact_no"], return_inverse=True)
-        self.templates, column = np.unique(rows["template_no"], return_inverse=True)
-        shape = len(facts), len(self.templates)
-        cell, size = row * shape[1] + column, shape[0] * shape[1]
-        self.prompts = np.bincount(cell, minlength=size).reshape(shape)
-        correct = np.bincount(cell, rows["correct"], size).reshape(shape)
-        self.of_facts = correct.sum(axis=1) / self.prompts.sum(axis=1)
-        prompted = self.prompts > 0
-        rates = correct / np.maximum(self.prompts, 1)
-        self.of_templates = rates.sum(axis=0) / prompted.sum(axis=0)
-        # a fact that was not prompted with a template answers with any of its prompts
-        self.rates = np.where(prompted, rates, self.of_facts[:, None])
-        self.place = clusters.place[facts]
-        self.n_clusters = int(clusters.sizes[clusters.relation[facts[0]]])
+    name: str
+    templates: Ints
+    rates: Floats  # [facts, templates]: share of correct prompts, by other templates if unprompted
+    of_facts: Floats
+    of_templates: Floats
+    prompts: int  # most of a fact
+    place: Ints  # the cluster of each fact
+    n_clusters: int
 
 
 def relation_cells(results: "Results") -> Iterator[Cells]:
@@ -57,7 +49,23 @@ def relation_cells(results: "Results") -> Iterator[Cells]:
     clusters = Clusters(results)
     rows = results.rows.select("relation", "fact_no", "template_no", "correct").sort("relation")
     for part in rows.partition_by("relation", maintain_order=True):
-        yield Cells(part["relation"][0], part, clusters)
+        facts, row = np.unique(part["fact_no"], return_inverse=True)
+        templates, column = np.unique(part["template_no"], return_inverse=True)
+        prompts, correct = np.zeros((2, len(facts), len(templates)))
+        np.add.at(prompts, (row, column), 1)
+        np.add.at(correct, (row, column), part["correct"].to_numpy())
+        prompted, rates = prompts > 0, correct / np.maximum(prompts, 1)
+        of_facts = correct.sum(axis=1) / prompts.sum(axis=1)
+        yield Cells(
+            name=part["relation"][0],
+            templates=templates,
+            rates=np.where(prompted, rates, of_facts[:, None]),
+            of_facts=of_facts,
+            of_templates=rates.sum(axis=0) / prompted.sum(axis=0),
+            prompts=int(prompts.sum(axis=1).max()),
+            place=clusters.place[facts],
+            n_clusters=int(clusters.sizes[clusters.relation[facts[0]]]),
+        )
 
 
 def choice_of_prompts(draws: int = 50_000) -> Special:
@@ -87,17 +95,14 @@ def choice_of_prompts(draws: int = 50_000) -> Special:
         )
         for draw, what in DRAWN.items() for id, label, help in numbers
     ]  # fmt: skip
-    rank, chance = (
-        Metric(f"manual.{id}", label=label, unit="number", better="", help=help)
-        for id, label, help in (
-            (
-                "rank",
-                "rank of manual templates",
-                "mean rank by accuracy in the relation; 1 is best",
-            ),
-            ("rank_by_chance", "… by chance", "mean of (number of templates + 1) / 2"),
-        )
-    )
+    rank = Metric(
+        "manual.rank", label="rank of manual templates", unit="number", better="",
+        help="mean rank by accuracy in the relation; 1 is best",
+    )  # fmt: skip
+    chance = Metric(
+        "manual.rank_by_chance", label="… by chance", unit="number", better="",
+        help="mean of (number of templates + 1) / 2",
+    )  # fmt: skip
 
     def fluctuation(draw: Draw, parts: Sequence[Any], seed: int, relation: str) -> Iterator[Line]:
         if max((choices for *_, choices in parts), default=0) < 2:
@@ -133,7 +138,7 @@ def choice_of_prompts(draws: int = 50_000) -> Special:
             drawn *= n / np.where(drawn[:, :1] > 0, drawn[:, :1], np.inf)
             table = np.vstack([columns.sum(axis=0), drawn])
             variances = table[:, 3:].var(axis=1) + table[:, 1], table[:, 2]
-            choices = (cells.prompts > 0).sum(axis=1).max(), cells.prompts.sum(axis=1).max()
+            choices = len(cells.templates), cells.prompts
             for i, draw in enumerate(DRAWN):
                 distribution = stats.success_distribution(answers[i])
                 parts[draw].append((distribution, variances[i], clusters, choices[i]))
@@ -148,9 +153,7 @@ def choice_of_prompts(draws: int = 50_000) -> Special:
         for draw in DRAWN:
             yield from fluctuation(draw, parts[draw], seed, "")
         if ranks:
-            means, by_chance, n, clusters = (
-                np.sum(column, axis=0) for column in zip(*ranks, strict=True)
-            )
+            means, by_chance, n, clusters = map(sum, zip(*ranks, strict=True))
             ends = stats.interval(means / n, clusters, len(ranks), centered=True)
             yield _line("manual.rank", "", means[0] / n, n, clusters, ends)
             yield _line("manual.rank_by_chance", "", by_chance / n, n, clusters)
@@ -202,17 +205,14 @@ def bias() -> Special:
     The interval is over templates within their relation: how the numbers would move with other
     wordings. Resampling can only raise that of the average, so its draws are shifted.
     """
-    single, multi = (
-        Metric(f"bias.{id}", label=f"bias level, {label}", unit="number", better="lower", help=help)
-        for id, label, help in (
-            (
-                "single",
-                "one template",
-                "of a template without a subject; 0: even, 1: one candidate",
-            ),
-            ("multi", "all templates", "of the average of a relation's templates"),
-        )
-    )
+    single = Metric(
+        "bias.single", label="bias level, one template", unit="number", better="lower",
+        help="of a template without a subject; 0: even, 1: one candidate",
+    )  # fmt: skip
+    multi = Metric(
+        "bias.multi", label="bias level, all templates", unit="number", better="lower",
+        help="of the average of a relation's templates",
+    )  # fmt: skip
 
     def lines(relation: str, parts: Sequence[tuple[int, Floats, Floats]]) -> Iterator[Line]:
         counts, levels, averages = zip(*parts, strict=True)
@@ -238,7 +238,7 @@ def bias() -> Special:
 
 
 def template_overconfidence(
-    min_prompts: int, probability: str = "confidence", where: Expr | None = None
+    min_prompts: int, probability: str = "confidence", where: Any = True
 ) -> Special:
     """Overconfidence of the templates with at least some number of graded prompts.
 
@@ -255,12 +255,11 @@ def template_overconfidence(
     )  # fmt: skip
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
-        key, known = ("relation", "template_no"), col(probability).is_not_null()
-        rows = results.table().filter(known if where is None else known & where)
+        key = ("relation", "template_no")
+        rows = results.table().filter(col(probability).is_not_null() & where)
         gap = (col(probability).cast(pl.Float64) - col("correct")).mean()
-        clusters = col("cluster").n_unique()
-        templates = rows.group_by(key).agg(gap=gap, n=pl.len(), clusters=clusters).sort(key)
-        table = templates.filter(col("n") >= min_prompts).collect()
+        templates = rows.group_by(key).agg(gap=gap, n=pl.len(), clusters=col("cluster").n_unique())
+        table = templates.filter(col("n") >= min_prompts).sort(key).collect()
         if table.is_empty():
             return
         value, n = table["gap"].to_numpy(), table.height
