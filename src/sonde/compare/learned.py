@@ -19,24 +19,28 @@ from sonde.evaluation.estimate import Metric
 
 TRUE = col("correct").cast(pl.Float64)
 MAJORITY = col("answers_majority").cast(pl.Float64)
-REFERENCE = col("reference").mean()
 METRICS = (
-    Metric("accuracy", num=TRUE.mean(), baseline=REFERENCE, label="accuracy"),
-    Metric("accuracy.uhn", num=TRUE.mean(), where=~col("guessable"), baseline=REFERENCE,
-           label="UHN accuracy"),
-    Metric("easy.accuracy", num=TRUE.mean(), where=col("easy"), baseline=REFERENCE,
-           label="accuracy on easy facts"),
-    Metric("hard.accuracy", num=TRUE.mean(), where=~col("easy"), baseline=REFERENCE,
-           label="accuracy on hard facts"),
-    Metric("majority.answered", num=MAJORITY.mean(), label="answers with the majority object"),
-    Metric("majority.correct", num=(TRUE * MAJORITY).mean(),
-           label="correct with the majority object"),
-    Metric("other.correct", num=(TRUE * (1 - MAJORITY)).mean(), label="correct with other objects"),
-    Metric("easy.share", num=col("easy").cast(pl.Float64).mean(), label="easy facts"),
-    Metric("majority.test", num=col("has_majority").cast(pl.Float64).mean(),
-           label="facts with the majority object"),
-    Metric("majority.train", num=col("train_share").mean(),
-           label="training facts with the majority object"),
+    *(
+        Metric(id, num=TRUE.mean(), where=where, baseline=col("reference").mean(), label=label)
+        for id, where, label in (
+            ("accuracy", None, "accuracy"),
+            ("accuracy.uhn", ~col("guessable"), "UHN accuracy"),
+            ("easy.accuracy", col("easy"), "accuracy on easy facts"),
+            ("hard.accuracy", ~col("easy"), "accuracy on hard facts"),
+        )
+    ),
+    *(
+        Metric(id, num=value.mean(), label=label)
+        for id, value, label in (
+            ("majority.answered", MAJORITY, "answers with the majority object"),
+            ("majority.correct", TRUE * MAJORITY, "correct with the majority object"),
+            ("other.correct", TRUE * (1 - MAJORITY), "correct with other objects"),
+            ("easy.share", col("easy").cast(pl.Float64), "easy facts"),
+            ("majority.test", col("has_majority").cast(pl.Float64),
+             "facts with the majority object"),
+            ("majority.train", col("train_share"), "training facts with the majority object"),
+        )
+    ),
 )  # fmt: skip
 
 
@@ -54,12 +58,12 @@ def with_learning(
     aligned = align(every)
     relation, names = col("relation").cast(pl.String), col("gold_names").list
     counts = _training_objects(every, aligned.facts["relation"].unique().cast(pl.String).to_list())
-    top = {r: next(iter(c)) for r, c in counts.items()}
-    shares = {r: max(c.values()) / sum(c.values()) for r, c in counts.items()}
-    easy_facts = pl.lit(None, pl.Boolean)
-    if easy:
-        rows = pl.concat([aligned.conditions[n].results.rows["fact_no", "correct"] for n in easy])
-        easy_facts = col("fact_no").is_in(rows.filter("correct")["fact_no"].implode())
+    top = {r: next(iter(objects)) for r, objects in counts.items()}
+    shares = {r: objects[top[r]] / sum(objects.values()) for r, objects in counts.items()}
+    solved = [aligned.conditions[name].results.rows.filter("correct")["fact_no"] for name in easy]
+    easy_facts = (
+        col("fact_no").is_in(pl.concat(solved).implode()) if easy else pl.lit(None, pl.Boolean)
+    )
     facts = aligned.facts.with_columns(
         train_majority=relation.replace_strict(top, default=None, return_dtype=pl.String),
         train_share=relation.replace_strict(shares, default=None, return_dtype=pl.Float64),
@@ -71,10 +75,8 @@ def with_learning(
     for name, c in aligned.conditions.items():
         # the first run of the model, if names are METHOD@MODEL
         base = next(n for n in aligned.names if n.partition("@")[2] == name.partition("@")[2])
-        reference = aligned.conditions[base].results.rows.group_by("fact_no")
-        rows = c.results.rows.join(
-            reference.agg(reference=TRUE.mean()), on="fact_no", maintain_order="left"
-        )
+        reference = aligned.conditions[base].results.rows.select("fact_no", reference=TRUE)
+        rows = c.results.rows.join(reference, on="fact_no", maintain_order="left")
         answer = rows["answer"].cast(pl.String).str.strip_chars()
         majority = answer == facts["train_majority"].gather(rows["fact_no"])
         rows = rows.with_columns(answers_majority=majority.fill_null(False))

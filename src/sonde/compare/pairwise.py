@@ -84,15 +84,8 @@ class Verdict:
     def described(self) -> dict[str, object]:
         """It as plain data."""
         difference = self.difference._asdict()
-        return {
-            "sentence": self.sentence,
-            "word": self.word,
-            "best": list(self.best),
-            "facts": self.facts,
-            "metric": self.metric.id,
-            "difference": difference.pop("estimate")._asdict() | difference,
-            "ranks": {name: list(ranks) for name, ranks in self.ranks.items()},
-        }
+        estimate = difference.pop("estimate")._asdict()
+        return {**vars(self), "metric": self.metric.id, "difference": estimate | difference}
 
 
 def verdict_metric(aligned: Aligned) -> Metric:

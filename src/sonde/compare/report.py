@@ -235,25 +235,22 @@ def _estimates(aligned: Aligned, metric: Metric, seed: int) -> pl.DataFrame:
 
 def _all_metrics(aligned: Aligned, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """A row per metric, a column per condition; of two also p of the difference."""
-    probe, names = aligned.every[0].results.probe, aligned.names
+    probe = aligned.every[0].results.probe
     metrics = {m.id: m for m in probe.metrics if isinstance(m, Metric)}
-    whole = estimates.filter(
-        col("group_by").list.len() == 0, col("value").is_not_null(),
-        col("metric").is_in([*metrics]), over=probe.layout.over,
-    )  # fmt: skip
-    values = whole.filter(of="value")
-    if values["metric"].n_unique() > 1:
-        lines = values.select("metric", "value", "low", "high").rows()
-        texts = [interval(Estimate(*line), metrics[id].unit) for id, *line in lines]
-        values = values.with_columns(text=pl.Series(texts))
-        frame = values.pivot("run", index="metric", values="text")
-        if len(names) == 2:
-            gaps = whole.filter(of="difference", run=names[1], reference=names[0])
-            frame = frame.join(gaps.select("metric", "p"), on="metric", how="left")
-        labels = col("metric").replace({id: m.label or id for id, m in metrics.items()})
+    over, rows = probe.layout.over, dict[str, dict[str, object]]()
+    whole = estimates.filter(col("group_by").list.len() == 0, col("value").is_not_null(), over=over)
+    for line in whole.filter(col("metric").is_in([*metrics])).iter_rows(named=True):
+        metric = metrics[line["metric"]]
+        row = rows.setdefault(metric.id, {"metric": metric.label or metric.id})
+        if line["of"] == "value":
+            e = Estimate(line["value"], line["low"], line["high"])
+            row[line["run"]] = interval(e, metric.unit)
+        elif line["reference"] and len(aligned.names) == 2:
+            row["p"] = line["p"]
+    if len(rows) > 1:
         note = "On the compared prompts. p is that of the paired difference, not corrected."
-        title = f"All metrics, mean over {probe.layout.over}"
-        yield Exhibit("metrics", title, frame.with_columns(labels), {"p": "p"}, note=note)
+        frame = pl.DataFrame([*rows.values()], infer_schema_length=None)
+        yield Exhibit("metrics", f"All metrics, mean over {over}", frame, {"p": "p"}, note=note)
 
 
 def _shared(aligned: Aligned) -> Iterator[Item]:

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -255,31 +256,27 @@ def marked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
     """Lines of the first column, each with a point where x is the second."""
     (head, y), (mark, x) = view.columns.items()
     figure = shown(view, t.long(replace(view, columns={head: y}), chosen))
-    ends = t.long(replace(view, columns={mark: x}, rows={}, pivot=("run",)), chosen)
-    ends = ends.select(col("run").cast(pl.String).alias("color"), x="value")
-    points = figure.frame.join(ends, on=["color", "x"])
+    ends = (
+        t.estimates(c, view).filter(spec=x).select(x="value", color=lit(c.name)) for c in chosen
+    )
+    points = figure.frame.join(pl.concat(ends), on=["x", "color"])
     points = points.with_columns(color=col("color") + f", {mark}")
     yield figure._replace(frame=pl.concat([figure.frame, points]))
 
 
 def correlations(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """Two columns over runs, with their correlation; in each relation if it is an axis."""
-    frame = t.long(view, chosen)
-    index = [axis for axis in view.rows.values() if axis != "relation"]
-    by = ["relation"] * ("relation" in view.rows.values())
-    wide = frame.pivot("column", index=[*by, *index], values="value").drop_nulls()
-    x, y = wide.columns[-2:]
-    lines = []
-    for (name, *_), part in wide.group_by(by or lit("all"), maintain_order=True):
+    wide = t.long(view, chosen).pivot("column", index=[*view.rows.values()], values="value")
+    *axes, x, y = wide.drop_nulls().columns
+    by, lines = [axis for axis in axes if axis == "relation"], []
+    for (name, *_), part in wide.drop_nulls().group_by(by or lit("all"), maintain_order=True):
         values = part.select(x, y).to_numpy().T
         if result := pearson(*values):
             rho = pearson(*map(ranks, values))
             lines.append((name, *result, rho and rho[0], len(part)))
-    if not lines:
-        return
     heads = ("relation", "Pearson correlation", "p-value", "Spearman correlation", "runs")
-    if not by:
-        points = wide.select(col(x).alias("x"), col(y).alias("y"), label=index[0])
+    if lines and not by:
+        points = wide.select(x=x, y=y, label=axes[0])
         yield Exhibit("", "", points, {}, "lines", "", x, y)
     yield Exhibit("", "", pl.DataFrame(lines, heads, orient="row"), {"p-value": "p"})
 
@@ -302,27 +299,23 @@ def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
     aligned, note = align({c.name: c for c in chosen}), ""
     cells = {"by_template": aligned.same_prompts} if view.build == "sharing" else {}
     figure = many.heat(aligned, view.build, **cells)
-    pairs = figure.frame.filter(col("y") != col("x"))
-    groups = pairs.with_columns(col("y", "x").replace({c.name: c.group for c in chosen}))
     if "family" in view.pivot:
+        pairs = figure.frame.filter(col("y") != col("x"))
+        groups = pairs.with_columns(col("y", "x").replace({c.name: c.group for c in chosen}))
         mean = groups.group_by("y", "x").agg(col("color").mean()).sort("y", "x")
         figure = figure._replace(frame=mean)
     elif cells:
-        inner = col("y") == col("x")
-        means: Any = [groups.filter(test)["color"].mean() for test in (inner, ~inner)]
-        means.append(many.known_in_one(aligned, **cells)[0])
-        texts = [number(mean, "percent") for mean in means]
-        note = f"Mean within groups: {texts[0]}, between groups: {texts[1]}. "
-        note += f"Of all that is known, {texts[2]} is known to one run only."
+        share = number(many.known_in_one(aligned, **cells)[0], "percent")
+        note = f"Of all that is known, {share} is known to one run only."
     yield figure._replace(title="", note=note)
 
 
 def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """Estimates, with ranges of ranks that hold together in the column that sorts them."""
-    part, spec = shown(view, t.long(view, chosen)), view.columns[view.sort]
-    metrics = [m for m in chosen[0].results.probe.metrics if isinstance(m, Metric)]
+    part = shown(view, t.long(view, chosen))
     if len(chosen) > 1:
-        metric = next(m for m in metrics if m.id == spec)
+        metrics = {getattr(m, "id", ""): m for m in chosen[0].results.probe.metrics}
+        metric: Any = metrics[view.columns[view.sort]]
         board = leaderboard(align({c.name: c for c in chosen}), metric, t.seed).ranks
         texts = {name: "–".join(map(str, dict.fromkeys(ends))) for name, ends in board.items()}
         rank = col(next(iter(view.rows))).replace(texts).alias("rank")
@@ -344,27 +337,16 @@ def couples(pairs: Iterable[tuple[Condition, Condition]]) -> list[Condition]:
 
 
 def sizes(chosen: Sequence[Condition]) -> list[Condition]:
-    """The largest model of each family, after the smallest."""
-    sizes = {c: c.known.size for c in chosen if c.known and c.known.size}
-    families: dict[str, list[Condition]] = {}
-    for c in sorted(sizes, key=lambda c: sizes[c]):
-        families.setdefault(c.group, []).append(c)
-    ends = ((some[0], some[-1]) for some in families.values())
-    return couples((a, b) for a, b in ends if sizes[a] != sizes[b])
+    """The larger of every two models of a family, after the smaller."""
+    known = {c: c.known.size for c in chosen if c.known and c.known.size}
+    every = product(known, repeat=2)
+    return couples((a, b) for a, b in every if a.group == b.group and known[a] < known[b])
 
 
 def stages(chosen: Sequence[Condition]) -> list[Condition]:
     """The base of each fine-tuned model, after it."""
-    bases = {c: plain(c.known.base) for c in chosen if c.known and c.known.base}
-    return couples((c, base) for c in bases for base in chosen if base.model == bases[c])
-
-
-def pooled(chosen: Sequence[Condition]) -> list[Condition]:
-    """The prompts of all runs as one, about the facts that all of them have."""
-    first, *others = align({c.name: c for c in chosen}).every
-    names = ["fact_no", "relation", "template_no", "correct"]
-    rows = pl.concat(c.results.rows.select(names) for c in (first, *others)).sort("relation")
-    return [replace(first, results=replace(first.results, rows=rows))]
+    every = product(chosen, repeat=2)
+    return couples((a, b) for a, b in every if a.known and plain(a.known.base) == b.model)
 
 
 def methods(chosen: Sequence[Condition]) -> list[Condition]:
@@ -376,7 +358,7 @@ def methods(chosen: Sequence[Condition]) -> list[Condition]:
     return [c for some in several for c in align(some, same_options=True).every]
 
 
-SELECT = {f.__name__: f for f in (sizes, stages, pooled, methods)}
+SELECT = {f.__name__: f for f in (sizes, stages, methods)}
 BUILD: Mapping[str, Callable[[Tables, View, Sequence[Condition]], Iterator[Exhibit]]] = {
     **{f.__name__: f for f in (estimates, marked, correlations, report, ranked)},
     **dict.fromkeys(SELECT, estimates),
