@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sonde.answers import Answers, Completions, MaskScores, OptionScores, Ragged
 from sonde.core.texts import folded
-from sonde.evaluation.judge import choose, judge, judge_text, top_answers
+from sonde.evaluation.judge import judge, judge_text, top_answers
 from sonde.prompts import FillMask, Generate, PromptBatch, Request, Score
 
 Objects = Sequence[Sequence[str]]
@@ -195,15 +195,6 @@ def test_a_mask_without_an_allowed_answer_is_empty() -> None:
     rows = judge(Answers(batch=answers.batch, result=result), facts([[["a"]]]))
     (row,) = rows.iter_rows(named=True)
     assert (row["answer"], row["tied"], row["confidence"], row["rank"]) == ("", False, None, None)
-
-
-def test_a_filled_mask_is_a_choice_between_options_that_are_tokens() -> None:
-    answers = filled([0, 0], ["a", "b", "c"], [[-3.0, -1.0, np.nan]] * 2, [[3, 2, 0]] * 2)
-    chosen = choose(answers, [["a", "c", "b"], ["c", "z"]])
-    assert [chosen.batch.options[i] for i in chosen.batch.options_ids()] == [("a", "b"), ("",)]
-    rows = judge(chosen, facts([[["a"]]]))
-    assert rows["answer"].to_list() == ["b", ""]
-    assert rows["rank"].to_list() == [2, None]
 
 
 def test_each_text_is_graded_once_per_fact() -> None:

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -135,26 +134,13 @@ def test_a_fact_is_scored_with_the_options_it_names() -> None:
     for probe, data in ((SCORE, bare), (replace(SCORE, options="relation"), dataset_of(CHOICES))):
         (batch,) = probe.prompts(data)
         assert batch.options == [("Lima", "Oslo")]
-    (batch,) = Lama(answer="fill").prompts(dataset_of(CHOICES))
-    assert isinstance(batch.request, FillMask)
-    assert set(batch.request.targets) == {"Lima", "Oslo", "Bern", "Rome"}
 
 
-@pytest.mark.parametrize("answer", ["score", "fill"])
-def test_the_control_chooses_the_most_common_of_a_facts_options(answer: Any) -> None:
-    of = majority(Lama(answer=answer), dataset_of(CHOICES))
+def test_the_control_chooses_the_most_common_of_a_facts_options() -> None:
+    of = majority(SCORE, dataset_of(CHOICES))
     assert of("p_at_1") == of("p_at_1", of="baseline") == 1, "Lima, or Oslo without it"
-    assert of.results.rows["answer_mode"].unique().to_list() == [answer]
-    of = majority(Lama(answer=answer, options="relation"), dataset_of(CHOICES))
+    of = majority(replace(SCORE, options="relation"), dataset_of(CHOICES))
     assert of("p_at_1") == of("p_at_1", of="baseline") == pytest.approx(2 / 3)
-
-
-def test_the_control_chooses_only_what_can_be_filled_in() -> None:
-    facts = [fact("P36", f"s{i}", "New York", wrong=("Rome",)) for i in range(3)]
-    facts += [fact("P36", "Italy", "Rome", wrong=("New York", "Bern"), id="rome")]
-    of = Numbers(Lama(answer="fill"), dataset_of(facts), by_fact(rome="Rome"))
-    assert of.line("p_at_1", of="baseline")["n"] == 1
-    assert of("p_at_1", of="baseline") == of("p_at_1") == 1
 
 
 def test_a_missing_template_is_an_error() -> None:

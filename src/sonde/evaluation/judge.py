@@ -20,13 +20,12 @@ from sonde.answers import Answers, Completions, MaskScores, OptionScores
 from sonde.core.fingerprints import fingerprint
 from sonde.core.texts import folded
 from sonde.evaluation.tables import FACT, LEFT
-from sonde.prompts import FillMask, Ints, Names, PromptBatch, Score
+from sonde.prompts import FillMask, Ints
 
 Floats = NDArray[np.float64]
 Normalize = Literal["none", "tokens"]
 
 SENT = ("prefix", "suffix", "options_id", "spans", "example_spans")
-NOTHING = ("",)  # the option of a prompt none of whose options can be answered
 
 
 def judge(answers: Answers, facts: pl.DataFrame, normalize: Normalize = "none") -> pl.DataFrame:
@@ -182,31 +181,6 @@ def _rows(prompts: pl.DataFrame, judged: pl.DataFrame, answer_mode: str) -> pl.D
     judged = judged.with_columns(correct=correct, answer_mode=pl.lit(answer_mode))
     rows = prompts.drop(*SENT, "fact_no", strict=False)
     return rows.join(judged, on="prompt", **LEFT).drop("prompt")
-
-
-def choose(answers: Answers, options: Sequence[Sequence[str]] | pl.Series) -> Answers:
-    """A filled mask as a choice between each prompt's own options.
-
-    Options that are no target, or no allowed token, are dropped; if none is left, the only one is
-    empty. Targets must contain the options.
-    """
-    request, scores = answers.batch.request, answers.result
-    assert isinstance(request, FillMask) and isinstance(scores, MaskScores)
-    number = {name: n for n, name in enumerate(request.targets)}
-    sets: dict[Names, int] = {}
-    ids, logprobs = [], []
-    allowed = scores.target_ranks > 0
-    for row, names in enumerate(options):
-        chosen = [name for name in names if name in number and allowed[row, number[name]]]
-        values = scores.target_logprobs[row, [number[name] for name in chosen]]
-        ids.append(sets.setdefault(tuple(chosen) or NOTHING, len(sets)))
-        logprobs.append(values if chosen else np.zeros(1, np.float32))
-    lengths = [len(values) for values in logprobs]
-    frame = answers.frame.with_columns(options_id=pl.Series(ids, dtype=pl.UInt32))
-    flat = np.concatenate([np.zeros(0, np.float32), *logprobs])
-    result = OptionScores.of(lengths, np.ones(len(flat), np.int64), flat)
-    batch = PromptBatch(frame=frame, request=Score(), options=tuple(sets))
-    return Answers(batch=batch, result=result)
 
 
 def judge_text(

@@ -1,25 +1,21 @@
 """LAMA: one cloze sentence per fact, answered by one token or by scoring the relation's objects.
 
-If facts name options, the answer is one of these. UHN excludes facts whose answer can be
-guessed from the subject's name: the name contains it or, for persons, a part of the name suggests
-it to the model.
+If options are scored and facts name theirs, the answer is one of these. UHN excludes facts whose
+answer can be guessed from the subject's name: the name contains it or, for persons, a part of the
+name suggests it to the model.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
 import polars as pl
 from polars import col
 
-from sonde.answers import Answers
 from sonde.core.components import setting
-from sonde.core.facts import NAME_PARTS, Dataset, Relation, Template, commonest_objects
+from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.evaluation import metrics as m
-from sonde.evaluation.judge import choose, judge
 from sonde.evaluation.layout import Layout
-from sonde.evaluation.tables import FACT
 from sonde.probes.base import MaskProbe
 from sonde.prompting.options import listed_options
 from sonde.prompting.templates import fill_templates, name_parts, template_by_number, usual_names
@@ -43,7 +39,7 @@ class Lama(MaskProbe):
     )
     options: Literal["own", "relation"] = setting(
         "own",
-        "what to choose from: the options that facts name, if all facts of a relation do (own), "
+        "which options to score: those that facts name, if all facts of a relation do (own), "
         "or the relation's objects",
     )
     normalize: Literal["none", "tokens"] = setting(
@@ -108,16 +104,13 @@ class Lama(MaskProbe):
                 capitalize=self.capitalize, punctuation=self.punctuation
             )
             if self.answer == "fill":
-                targets = data.object_names(relation.id, aliases=True)
-                if named is not None:
-                    targets = tuple(dict.fromkeys((*targets, *named.explode())))
                 request = FillMask(
                     top_k=self.top_k,
-                    targets=targets,
+                    targets=data.object_names(relation.id, aliases=True),
                     vocabulary=data.vocabulary if self.vocabulary == "dataset" else None,
                     capitalize=self.capitalize,
                 )
-            if named is not None and self.answer == "score":
+            if named is not None:
                 numbers: dict[Names, int] = {}
                 ids = [numbers.setdefault(tuple(names), len(numbers)) for names in named]
                 subjects = subjects.with_columns(options_id=pl.Series(ids, dtype=pl.UInt32))
@@ -139,46 +132,23 @@ class Lama(MaskProbe):
                     yield replace(batch, cloze=False)
 
     def _listed_options(self, facts: pl.DataFrame) -> pl.Series | None:
-        """The options that facts name; None if not all do, or the relation's are used."""
-        all_named = self.options == "own" and facts["wrong_ids"].list.len().min()
-        return listed_options(facts) if all_named else None
+        """The options that facts name; None if not all do, or they are not used."""
+        own = self.options == "own" and self.answer == "score"
+        return listed_options(facts) if own and facts["wrong_ids"].list.len().min() else None
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        """Also what a fact names as options, the most common ones first, and the rank of the best
-        correct object if a control answers with the most common ones first; 0 if none is there."""
+        """Also the rank of the best correct object if a control answers with the most common
+        options first; 0 if none is there."""
         facts = super().facts(data)
-        options: list[list[str]] = []
         ranks, gold = [], iter(facts["gold_names"])
         for relation in data.asked_relations():
             prompted = data.asked_frame(relation.id)
             named = self._listed_options(prompted)
             order = ranked(name for name, _ in commonest_objects(data.split_frame(relation.id)))
             for names in [[]] * prompted.height if named is None else named.to_list():
-                options.append(sorted(names, key=lambda name: order.get(name, len(order) + 1)))
-                ranks.append(control_rank(ranked(options[-1]) or order, next(gold)))
-        return facts.with_columns(
-            options=pl.Series(options, dtype=pl.List(pl.String)),
-            control_rank=pl.Series(ranks, dtype=pl.UInt32),
-        )
-
-    def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
-        """A filled mask is a choice between the options that a fact names, if they are tokens."""
-        columns = ("fact", "options", "gold_names", "control_rank")
-        known = facts.select(col("relation").cast(pl.String), *columns)
-        frame = answers.frame.select(*FACT, "template")
-        about = frame.join(known, on=FACT, how="left", maintain_order="left")
-        graded = judge(answers, facts, self.normalize).with_columns(about["control_rank"])
-        chooses = (col("options").list.len() > 0) & ~col("template").str.starts_with(NAME_PARTS)
-        rows = np.flatnonzero(about.select(chooses).to_series())
-        if not isinstance(answers.batch.request, FillMask) or not len(rows):
-            return graded
-        chosen, about = choose(answers.select(rows), about["options"].gather(rows)), about[rows]
-        options = [ranked(chosen.batch.options[i]) for i in chosen.batch.options_ids()]
-        ranks = pl.Series(map(control_rank, options, about["gold_names"]), dtype=pl.UInt32)
-        graded_choices = judge(chosen, facts)
-        choices = graded_choices.with_columns(control_rank=ranks, answer_mode=pl.lit("fill"))
-        others = np.setdiff1d(np.arange(len(graded)), rows)
-        return pl.concat([graded[others], choices], how="diagonal_relaxed")
+                options = sorted(names, key=lambda name: order.get(name, len(order) + 1))
+                ranks.append(control_rank(ranked(options) or order, next(gold)))
+        return facts.with_columns(control_rank=pl.Series(ranks, dtype=pl.UInt32))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Whether the subject's name suggests the object, by the prompts with parts of it."""
