@@ -202,7 +202,8 @@ def _check_results(probe: Any, dataset: Dataset, blocks: list[Block], oracle: Mo
     shuffled = [replace(block, frame=block.frame.reverse()) for block in blocks]
     Random("order").shuffle(shuffled)
     again = _estimates(probe, dataset, answer_all(oracle, shuffled))
-    rounded = (table.with_columns(polars.selectors.float().round(9)) for table in (estimates, again))
+    digits = polars.selectors.float().round(9)
+    rounded = (table.with_columns(digits) for table in (estimates, again))
     one, two = (sorted(map(str, table.iter_rows())) for table in rounded)
     assert one == two, "the estimates depend on the order of the answers"
     for table in (estimates, _estimates(probe, dataset, answer_all(majority(dataset), blocks))):

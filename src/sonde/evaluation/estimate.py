@@ -64,6 +64,7 @@ class Metric:
         chance: a constant to compare with, in place of a baseline.
         by: compute the ratio for each value of this column (or "relation"), then `stat`.
         stat: makes one number of several: `stat(values [..., n], labels)` to [...].
+        within: apply `stat` within each relation, not to averages over relations.
         parts: other metrics of which `stat` makes one number.
         centered: resampling moves the statistic to one side (maxima, spreads, absolute values), so
             the draws are shifted to have the estimate as their mean.
@@ -85,6 +86,7 @@ class Metric:
     chance: float | None = None
     by: str = ""
     stat: Callable[[Floats, list[Any]], Floats] | None = None
+    within: bool = False
     parts: tuple["Metric", ...] = ()
     centered: bool = False
     counts: Literal["facts", "prompts", "groups"] = "facts"
@@ -289,16 +291,21 @@ class Pass:
         owner, label = np.divmod(np.concatenate(sample.keys), LABELS)
         weights = np.concatenate(sample.totals)
         every = [ratios[role] for ratios in sample.ratios.values()]
+        rows: Iterable[Array] = chain.from_iterable(every)
         labels = sorted(sample.labels) if stat else [0]
+        if metric.within and not split:
+            owners = pl.concat(sample.owners).sort("owner")
+            values = self.draws(metric, owners["owner"].to_numpy(), True, over, role)
+            measured, labels = ~np.isnan(values[:, 0]), [0]
+            owner, weights = (owners[n].to_numpy()[measured] for n in ("owner", "facts"))
+            rows, stat = values[measured], None
         at = np.searchsorted(codes, owner if split else owner % self.size)
         weights = weights if over == "facts" else np.ones(len(at))
         if stat:
             rank = np.argsort([sample.labels[label] for label in labels])
             at = at * len(labels) + rank[label]
         sums = np.zeros((len(codes) * len(labels), every[0].shape[1]))
-        for place, row, weight in zip(
-            at.tolist(), chain.from_iterable(every), weights, strict=True
-        ):
+        for place, row, weight in zip(at.tolist(), rows, weights, strict=True):
             sums[place] += row * weight
         total = np.bincount(at, weights, len(sums))
         means = sums / np.where(total > 0, total, nan)[:, None]
