@@ -201,7 +201,19 @@ def conditions(
     table = model_table(None if models is None else Path(models))
     columns = _columns(list(runs.values()))
     entries = [describe(model, table) for model in columns["model"]]
-    members = _groups(groups, columns, entries)
+    if "," in groups:
+        members = [name.strip() for name in groups.split(",")]
+        if len(members) != len(runs) or not all(members):
+            raise UsageError(f"groups names {len(members)} groups for {len(runs)} runs: {groups!r}")
+    elif groups in OF_MODELS:
+        values = [str(getattr(entry, groups, "") or "") for entry in entries]
+        # a model that the table lacks is a separate group
+        members = [v or f"unknown ({m})" for v, m in zip(values, columns["model"], strict=True)]
+    elif groups in columns:
+        members = [value or "none" for value in columns[groups]]
+    else:
+        hint = nearest(groups, [*OF_MODELS, *columns])
+        raise UsageError(f"runs cannot be grouped by {groups!r}; {hint}")
     by_name = {}
     for i, (name, run) in enumerate(runs.items()):
         results = run.results()
@@ -223,26 +235,6 @@ def conditions(
             known=entries[i],
         )  # fmt: skip
     return by_name
-
-
-def _groups(
-    groups: str, columns: Mapping[str, Sequence[str]], entries: Sequence[Described | None]
-) -> list[str]:
-    """The group of each run, by a key or as named one by one."""
-    models = columns["model"]
-    if "," in groups:
-        names = [name.strip() for name in groups.split(",")]
-        if len(names) != len(models) or not all(names):
-            raise UsageError(f"groups names {len(names)} groups for {len(models)} runs: {groups!r}")
-        return names
-    if groups in OF_MODELS:
-        values = [str(getattr(entry, groups, "") or "") for entry in entries]
-        # a model that the table lacks is a separate group
-        return [v or f"unknown ({model})" for v, model in zip(values, models, strict=True)]
-    if groups not in columns:
-        hint = nearest(groups, [*OF_MODELS, *columns])
-        raise UsageError(f"runs cannot be grouped by {groups!r}; {hint}")
-    return [value or "none" for value in columns[groups]]
 
 
 def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> Aligned:

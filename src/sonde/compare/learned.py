@@ -57,9 +57,19 @@ def with_learning(
         raise UsageError(f"no run is called {unknown[0]!r}; runs: {', '.join(every)}")
     aligned = align(every)
     relation, names = col("relation").cast(pl.String), col("gold_names").list
-    counts = _training_objects(every, aligned.facts["relation"].unique().cast(pl.String).to_list())
-    top = {r: next(iter(objects)) for r, objects in counts.items()}
-    shares = {r: objects[top[r]] / sum(objects.values()) for r, objects in counts.items()}
+    counts: dict[str, dict[str, int]] = {}
+    for run in {c.dataset: c.run for c in every.values()}.values():
+        data = run.dataset()
+        for id in {r.id for r in data.relations} & {*aligned.facts["relation"].cast(pl.String)}:
+            objects = dict(commonest_objects(training(data, id).facts))
+            if counts.setdefault(id, objects) != objects:
+                raise UsageError(
+                    f"{run.path} has other training facts of {id} than the runs before it; make "
+                    "all runs from the same dataset"
+                )
+    counts = {id: objects for id, objects in counts.items() if objects}
+    top = {id: next(iter(objects)) for id, objects in counts.items()}
+    shares = {id: objects[top[id]] / sum(objects.values()) for id, objects in counts.items()}
     solved = [aligned.conditions[name].results.rows.filter("correct")["fact_no"] for name in easy]
     easy_facts = (
         col("fact_no").is_in(pl.concat(solved).implode()) if easy else pl.lit(None, pl.Boolean)
@@ -94,20 +104,3 @@ def _knows_training_only(condition: Condition) -> bool:
     base = model.get("details", {}).get("base", "")
     tuned = model["name"].startswith("finetuned:") and base.startswith("random")
     return bool(tuned or model["name"] == "control:naive-bayes")
-
-
-def _training_objects(
-    every: Mapping[str, Condition], relations: Sequence[str]
-) -> dict[str, dict[str, int]]:
-    """The objects of each relation's training facts, the most common first."""
-    counts: dict[str, dict[str, int]] = {}
-    for run in {c.dataset: c.run for c in every.values()}.values():
-        data = run.dataset()
-        for relation in {r.id for r in data.relations} & set(relations):
-            trained = dict(commonest_objects(training(data, relation).facts))
-            if counts.setdefault(relation, trained) != trained:
-                raise UsageError(
-                    f"{run.path} has other training facts of {relation} than the runs before it; "
-                    "make all runs from the same dataset"
-                )
-    return {relation: objects for relation, objects in counts.items() if objects}

@@ -1,7 +1,6 @@
 """How alike several conditions are: matrices of what they know and of their accuracies."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import reduce
 from itertools import product
 from typing import Any
@@ -14,15 +13,6 @@ from sonde.compare.conditions import Aligned
 from sonde.compare.pairwise import KNOWN
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import kendall_tau_b, pearson
-
-
-def tasks(aligned: Aligned) -> dict[str, Aligned]:
-    """The conditions of each task, such as "fill"."""
-    every = aligned.every
-    return {
-        task: replace(aligned, conditions={c.name: c for c in every if c.task == task})
-        for task in dict.fromkeys(c.task for c in every)
-    }
 
 
 def _per_key(aligned: Aligned, key: list[str], share: pl.Expr) -> pl.DataFrame:

@@ -17,7 +17,7 @@ from polars import col
 from sonde.compare.conditions import Aligned, Condition, caveats
 from sonde.core.errors import UsageError
 from sonde.evaluation.estimate import FEWEST, FLIPS, Metric, contrast, draws, estimate
-from sonde.evaluation.stats import FLAT, LEVEL, Z, flipped_sums, generator, holm, max_t
+from sonde.evaluation.stats import FLAT, LEVEL, Z, flipped_sums, generator, holm, max_t, widening
 from sonde.evaluation.tables import Results
 from sonde.reports.cells import Estimate, number
 
@@ -28,7 +28,6 @@ CORRECT = Metric(
     help="share of a fact's prompts that are answered correctly",
 )
 KNOWN = 0.5  # a condition knows a fact if more than this share of its prompts is correct
-NOT_GRADED = pl.Series([None], dtype=pl.Float64)
 POWER = 0.841621  # standard errors above the limit of the test, for 80% of samples
 Word = Literal["better", "worse", "none", "best", "not concluded"]
 
@@ -105,30 +104,28 @@ def verdict_metric(aligned: Aligned) -> Metric:
     layout = probe.layout
     metrics = {m.id: m for m in probe.metrics if isinstance(m, Metric) and not (m.stat or m.parts)}
     wanted = (layout.verdict, *layout.headlines, *metrics)
-    metric = next((metrics[id] for id in wanted if id in metrics), CORRECT)
-    return replace(metric, baseline=None, chance=None)
+    return next((metrics[id] for id in wanted if id in metrics), CORRECT)
 
 
-def fact_values(results: Results, metric: Metric) -> Results:
-    """The same with a row per fact: what it adds to the metric, as columns num and den."""
-    table = results.table()
-    if metric.where is not None:
-        table = table.filter(metric.where)
-    if metric.view is not None:
-        table = metric.view(table)
-    assert metric.num is not None
+def fact_values(every: Iterable[Condition], metric: Metric) -> tuple[dict[str, Results], Metric]:
+    """The results of conditions with a row per fact, what it adds to the metric as columns num and
+    den, and the metric on these."""
+    parts = {}
     den = pl.lit(1.0) if metric.den is None else metric.den
-    values = table.group_by("fact_no").agg(num=metric.num.cast(pl.Float64), den=den).collect()
-    values = values.drop_nulls().filter(col("den") > 0).sort("fact_no")
-    relation = results.facts["relation"].gather(values["fact_no"])
-    rows = values.with_columns(relation=relation, template_no=pl.lit(0, pl.UInt16))
-    return replace(results, rows=rows)
-
-
-def mean_of_values(metric: Metric) -> Metric:
-    """The metric on what `fact_values` returns."""
+    for c in every:
+        table = c.results.table()
+        table = table if metric.where is None else table.filter(metric.where)
+        table = metric.view(table) if metric.view else table
+        assert metric.num is not None
+        values = table.group_by("fact_no").agg(num=metric.num.cast(pl.Float64), den=den).collect()
+        values = values.drop_nulls().filter(col("den") > 0).sort("fact_no")
+        relation = c.results.facts["relation"].gather(values["fact_no"])
+        rows = values.with_columns(relation=relation, template_no=pl.lit(0, pl.UInt16))
+        parts[c.name] = replace(c.results, rows=rows)
     num, den = col("num").sum(), col("den").sum()
-    return replace(metric, num=num, den=den, where=None, view=None, counts="facts")
+    return parts, replace(
+        metric, num=num, den=den, where=None, view=None, baseline=None, chance=None, counts="facts"
+    )
 
 
 def unit_of_differences(metric: Metric) -> str:
@@ -139,9 +136,9 @@ def differences(
     aligned: Aligned, metric: Metric, pairs: Iterable[tuple[str, str]], seed: int = 0
 ) -> list[Difference]:
     """First minus reference of each pair, every fact counting the same; p by Holm over pairs."""
-    pairs, one = list(pairs), mean_of_values(metric)
+    pairs = list(pairs)
     # facts are aggregated once, because the pairs of 49 models are 1,176
-    parts = {n: fact_values(aligned.conditions[n].results, metric) for pair in pairs for n in pair}
+    parts, one = fact_values(aligned.every, metric)
     estimates = []
     for a, b in pairs:
         lines = contrast(parts[a], parts[b], [one], over=("facts",), seed=seed)
@@ -207,19 +204,20 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
     how large a significant difference is. So it holds for all pairs together, and a rank range
     follows every condition that is significantly better and precedes every one that is worse.
     """
-    parts = {c.name: fact_values(c.results, metric) for c in aligned.every}
+    parts, one = fact_values(aligned.every, metric)
     shared = reduce(
-        lambda a, b: a.join(b, on="fact_no"), [p.rows[["fact_no"]] for p in parts.values()]
+        lambda a, b: a.join(b, on="fact_no", how="semi"),
+        [p.rows[["fact_no"]] for p in parts.values()],
     )
     measured = col("fact_no").is_in(shared["fact_no"].implode())
     parts = {n: replace(p, rows=p.rows.filter(measured)) for n, p in parts.items()}
-    one, sign = mean_of_values(metric), -1.0 if metric.better == "lower" else 1.0
+    sign = -1.0 if metric.better == "lower" else 1.0
     drawn = np.column_stack([draws(part, one, "facts", seed) for part in parts.values()])
     values: dict[str, Estimate] = {}
     for (name, part), half in zip(parts.items(), max_t(drawn)[0].tolist(), strict=True):
-        lines = estimate(part, [one], over=("facts",), seed=seed)
-        line = lines.filter(col("of") == "value").row(0, named=True)
+        line = estimate(part, [one], over=("facts",), seed=seed).row(0, named=True)
         value, low, high = line["value"], line["low"], line["high"]
+        half *= float(widening(line["n_clusters"], part.rows["relation"].n_unique()))
         if low is not None and len(parts) > 2:
             # no draw of an accuracy of 0 or 1 differs, but its own interval has a width
             low, high = min(low, value - half), max(high, value + half)
@@ -348,20 +346,15 @@ def changed_facts(aligned: Aligned) -> pl.DataFrame:
     frame = aligned.facts.select(
         "fact_no", col("relation").cast(pl.String), "fact", "subject", "gold"
     )
-    for condition in aligned.every:
-        rows = condition.results.rows
-        columns = {
-            "answer": col("answer").cast(pl.String).drop_nulls().mode().sort().first(),
-            "correct": col("correct").cast(pl.Float64).mean(),
-            "confidence": col("confidence").cast(pl.Float64).mean(),
-        }
+    for c in aligned.every:
+        rows = c.results.table(["fact_no", "answer", "correct", "confidence"]).collect()
         values = rows.group_by("fact_no").agg(
-            value.alias(f"{name} {condition.name}")
-            for name, value in columns.items()
-            if name in rows
+            col("answer").cast(pl.String).drop_nulls().mode().sort().first(),
+            col("correct", "confidence").cast(pl.Float64).mean(),
         )
+        values = values.select("fact_no", pl.exclude("fact_no").name.suffix(f" {c.name}"))
         frame = frame.join(values, on="fact_no", how="left", maintain_order="left")
-    known = [frame.get_column(f"correct {n}", default=NOT_GRADED) > KNOWN for n in aligned.names]
+    known = [col(f"correct {name}") > KNOWN for name in aligned.names]
     change = pl.lit("some")
     if len(known) == 2:
         change = pl.when(known[1]).then(pl.lit("gained")).otherwise(pl.lit("lost"))

@@ -14,7 +14,6 @@ from sonde.compare.pairwise import (
     Verdict,
     changed_facts,
     fact_values,
-    mean_of_values,
     needed,
     verdict,
 )
@@ -128,8 +127,6 @@ def _lead(aligned: Aligned, outcome: Verdict) -> Exhibit:
 
 def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
     names, every = aligned.names, aligned.every
-    if not {f"correct {name}" for name in names} <= {*facts.columns}:
-        return
     kinds = {"all": "all runs", "none": "no run", "some": ""}
     if len(names) == 2:
         only = {"lost": f"only {names[0]}", "gained": f"only {names[1]}"}
@@ -147,10 +144,9 @@ def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
     }
     units = {}
     for name in names:
-        if f"answer {name}" in facts.columns:
-            head = f"run {name}" if name in columns else name
-            units[head] = "answer"
-            columns |= {head: col(f"answer {name}"), f"{head}.share": col(f"correct {name}")}
+        head = f"run {name}" if name in columns else name
+        units[head] = "answer"
+        columns |= {head: col(f"answer {name}"), f"{head}.share": col(f"correct {name}")}
 
     def depth(rows: Sequence[int]) -> pl.DataFrame:
         """Every prompt with the answers of all runs that it was sent to."""
@@ -184,9 +180,10 @@ def _labels(aligned: Aligned) -> dict[str, str]:
 
 def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
     """Of two runs the difference in each group, of more their values."""
-    first, *others = ((c.name, fact_values(c.results, metric)) for c in aligned.every)
+    parts, one = fact_values(aligned.every, metric)
+    first, *others = parts.items()
     base = first[1].rows.select("fact_no", base="num")
-    one = replace(mean_of_values(metric), baseline=col("base").sum())
+    one = replace(one, baseline=col("base").sum())
     two, frames = len(others) == 1, []
     for name, values in others if two else (first, *others):
         rows = values.rows.join(base, on="fact_no", maintain_order="left")
@@ -254,19 +251,19 @@ def _all_metrics(aligned: Aligned, estimates: pl.DataFrame) -> Iterator[Exhibit]
 
 
 def _shared(aligned: Aligned) -> Iterator[Item]:
-    by_task = many.tasks(aligned)
-    for task, some in by_task.items():
-        if len(some.names) < 2 or any("correct" not in c.results.rows for c in some.every):
-            continue
+    """How alike the runs of each task are."""
+    every = aligned.every
+    by_task = list(dict.fromkeys(c.task for c in every))
+    for task in by_task:
+        some = replace(aligned, conditions={c.name: c for c in every if c.task == task})
         suffix = f" ({TASKS.get(task, task)})" * (len(by_task) > 1)
         only, n = many.known_in_one(some)
-        if n:
+        if n and len(some.names) > 1:
             yield f"{number(only, 'percent')} of {n:,} known facts are known to one run{suffix}."
         for kind in many.MATRICES:
-            if aligned.same_prompts or kind != "rank_agreement":
-                figure = many.heat(some, kind)
-                if not figure.frame.is_empty():
-                    yield figure._replace(id=f"{kind}-{task}", title=figure.title + suffix)
+            figure = many.heat(some, kind)
+            if not figure.frame.is_empty() and (kind != "rank_agreement" or aligned.same_prompts):
+                yield figure._replace(id=f"{kind}-{task}", title=figure.title + suffix)
 
 
 def _method(aligned: Aligned, metric: Metric) -> list[str]:

@@ -169,13 +169,12 @@ class Tables:
         frame = self.frames[key]
         if "subject" in by:  # a fact by itself has no interval
             frame = frame.with_columns(low=None, high=None)
-        group = [col(name).list.get(0, null_on_oob=True) for name in ("group_by", "group")]
-        gap = col("of") == "difference"
-        parts: Any = "metric", pl.when(col("of") != "value").then("of"), *group[: 0 if by else 2]
+        gap, parts = col("of") == "difference", [] if by else ["group_by", "group"]
+        of = pl.when(col("of") != "value").then("of")
         wanted = col("group_by") == [*by] if by else col("group_by").list.len() < 2
         return frame.filter(wanted, col("value").is_not_null()).select(
             *NUMBERS,
-            spec=pl.concat_str(parts, separator=".", ignore_nulls=True),
+            spec=pl.concat_list("metric", of, *parts).list.drop_nulls().list.join("."),
             unit=pl.when(gap)
             .then(lit("points"))
             .otherwise(col("metric").replace(units | dict.fromkeys(columns, "number"))),
