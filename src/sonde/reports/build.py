@@ -62,7 +62,9 @@ def build(
     found = finding(results, plain, view.model, view.dataset) if finding else ()
     sentences = [Sentence(*sentence) for sentence in found]
     named = " · ".join(filter(None, (view.model, view.dataset, view.layout.title)))
-    broken_down = [*sections.breakdowns(view), *exhibits]
+    shown = {item.id for item in (*first, *exhibits)}  # a probe may draw a breakdown itself
+    groups = (item for item in sections.breakdowns(view) if item.id not in shown)
+    broken_down = [*groups, *exhibits]
     varied = [f"by-{column_name(axis)}" for axis in getattr(results.probe, "varied", ())]
     levels = [item for item in broken_down if getattr(item, "id", "") in varied]
     parts = [
@@ -106,8 +108,8 @@ def scores_of_levels(view: View) -> str:
 
 def title(view: View) -> Sentence:
     """The finding: answers that collapse or the score, then the verdict against the control."""
-    value, n = view.get(view.first), view.counts["prompts"]
-    if 2 * (empty := view.counts.get("empty", 0)) > n:
+    value, (empty, n) = view.get(view.first), view.empty
+    if 2 * empty > n:
         return say("title.empty", model=view.model, k=empty, n=n)
     score = {"model": view.model, "label": view.first.label}
     if scores := scores_of_levels(view):
@@ -142,6 +144,8 @@ def summary(view: View) -> Iterator[Sentence]:
     else:
         most = view.results.rows["fact_no"].value_counts()["count"].max()
         yield say("prompted.several", prompts=most, **about)
+    if 2 * view.empty[0] > view.empty[1]:
+        return  # as the title states, no conclusion is drawn
     if scores := scores_of_levels(view):
         yield say("score.varied", label=view.first.label, scores=scores)
         return

@@ -84,6 +84,8 @@ def collapses(results: Results) -> list[Collapse]:
         if _p(excess[0], n, expected[expected > 0]) >= LEVEL:
             continue
         top = part.head(int(size[0]))
+        if "" in top["answer"]:
+            continue  # empty answers have a warning of their own
         label = ", ".join(map(str, (part["label"].drop_nulls()[0] or values[0], *values[1:])))
         collapsed.append(
             Collapse(

@@ -141,6 +141,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
         "deep": deep if facts.depth else [],
         "prompts": {name: prompts[name].to_list() for name in prompts.columns},
         "total": n,
+        "noun": facts.noun,
         "command": facts.command,
     }
 

@@ -50,7 +50,11 @@ class Facts:
     models: Sequence[str] = ()
     command: str = ""
     id: str = "facts"
-    title: str = "Facts"
+
+    @property
+    def noun(self) -> str:
+        """Where a fact has a row for each task or cue, the rows are no facts."""
+        return "facts" if self.frame["id"].is_unique().all() else "rows"
 
     @property
     def shown(self) -> list[str]:

@@ -13,7 +13,7 @@
   if (!browser) return;
   const source = document.getElementById("data").textContent, bytes = () => Uint8Array.from(atob(source), (c) => c.charCodeAt(0));
   const data = JSON.parse(source.startsWith("{") ? source : await new Response(new Blob([bytes()]).stream().pipeThrough(new DecompressionStream("deflate"))).text());
-  const { ids, columns, filters, outcome, models, deep, prompts, total } = data, all = outcome.map((_, i) => i), shownOf = new Map(deep.map((i) => [i, []]));
+  const { ids, columns, filters, outcome, models, deep, prompts, total, noun } = data, all = outcome.map((_, i) => i), shownOf = new Map(deep.map((i) => [i, []]));
   (prompts.row ?? []).forEach((place, p) => shownOf.get(deep[place]).push(p));
   const PAGE = matchMedia("(max-width: 820px)").matches ? 15 : 25, PRINTED = 500;
   const $ = (selector) => browser.querySelector(selector), body = $("tbody"), input = $("input");
@@ -113,7 +113,7 @@
       });
       return opened ? [row, depth(i)] : [row];
     }));
-    $(".range").textContent = found.length ? `${count(start + 1)} to ${count(start + rows.length)} of ${count(found.length)} facts${state.size === PRINTED && last ? `; ${count(found.length - rows.length)} are not printed` : ""}` : "No fact matches.";
+    $(".range").textContent = found.length ? `${count(start + 1)} to ${count(start + rows.length)} of ${count(found.length)} ${noun}${state.size === PRINTED && last ? `; ${count(found.length - rows.length)} are not printed` : ""}` : "No fact matches.";
     [...$(".chips").children].forEach((chip, k) => chip.setAttribute("aria-pressed", state.show === k));
     $(".heads").querySelectorAll("th").forEach((th, k) => th.setAttribute("aria-sort", state.sort !== k ? "none" : state.up ? "ascending" : "descending"));
     const step = (text, by) => { const b = make("button", "", text); b.disabled = state.page + by < 0 || state.page + by > last; b.addEventListener("click", () => { state.page += by; draw(); }); return b; };
@@ -135,8 +135,8 @@
   }));
   addEventListener("beforeprint", () => { state.size = PRINTED; state.page = 0; draw(); });
   addEventListener("afterprint", () => { state.size = PAGE; draw(); });
-  if (ids.length < total) $(".help").append(` The page has a random sample of ${count(ids.length)} of ${count(total)} facts.`);
-  if (deep.length < ids.length) $(".help").append(` It has ${count(prompts.row?.length ?? 0)} prompts, those of ${count(deep.length)} facts. The prompts of any other fact: `, make("code", "", data.command));
+  if (ids.length < total) $(".help").append(` The page has a random sample of ${count(ids.length)} of ${count(total)} ${noun}.`);
+  if (deep.length < ids.length) $(".help").append(` It has ${count(prompts.row?.length ?? 0)} prompts, those of ${count(deep.length)} ${noun}. The prompts of any other fact: `, make("code", "", data.command));
   input.value = state.q;
   input.addEventListener("input", () => { state.q = input.value; state.page = 0; draw(); });
   draw();

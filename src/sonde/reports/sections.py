@@ -24,8 +24,9 @@ INTERVAL = ("label", "color", "x", "low", "high")
 def prompted(view: View) -> Iterator[Item]:
     """How the model was prompted, and one prompt with its top answers."""
     options = view.facts["n_options"].max() if "n_options" in view.facts.columns else 0
+    which = "some prompts" if len(view.modes) > 1 else "each prompt"
     for mode in view.modes:
-        yield say(f"request.{mode}", options=options)
+        yield say(f"request.{mode}", which=which, options=options)
     chat = (view.run.manifest.model.get("chat") if view.run else None) or {}
     if chat:
         yield say("request.chat", system=chat.get("system", ""))
@@ -81,13 +82,19 @@ def distribution(view: View) -> Iterator[Exhibit]:
             label = name or "(empty)"
             rows.append((label, "answers", n, correct, f"{n:,}, gold {gold:,}"))
             rows.append((label, "gold answers", gold, None, None))
-        named = [str(value) for value in task if tasks]
+        named = [f"{column_name(t)} {value}" for t, value in zip(tasks, task, strict=False)]
         title = " · ".join(("Answers next to gold answers", *named))
         unit = "facts" if view.one_prompt else "prompts"
         note = english("counted", unit=unit, n=int(part["n"].sum()))
         heads, units = ("label", "color", "x", "part", "text"), {"x": "count", "color": "control"}
         yield exhibit(
-            "-".join(("answers", *named)), title, rows, heads, units=units, kind="bars", note=note
+            "-".join(("answers", *map(str, task if tasks else ()))),
+            title,
+            rows,
+            heads,
+            units=units,
+            kind="bars",
+            note=note,
         )
 
 
@@ -108,10 +115,12 @@ def fact_table(view: View) -> Iterator[Item]:
     tasks = [
         name for name in graded.columns if name not in (*wanted, "fact_no", "correct", "prompts")
     ]
-    shown = [name for name in (*wanted, *tasks) if name != "relation" or not view.one_relation]
+    useful = [name for name in (*wanted, *tasks) if lines[name].null_count() < len(lines)]
+    shown = [name for name in useful if name != "relation" or not view.one_relation]
     names = {name: column_name(name, several=not view.one_prompt) for name in shown}
-    units = {"answer": "answer", "rank": "count", "confidence": "percent"}
+    units = {"answer": "answer", "rank": "count", "confidence": "percent", "posterior": "percent"}
     units |= {name: "count" for name in shown if name.startswith("n_")}
+    units |= dict.fromkeys(view.results.rows.select(col(pl.Boolean)).columns, "percent")
     units = {names[name]: unit for name, unit in units.items() if name in names}
     if not view.one_prompt:
         hits = (col("correct").cast(pl.Float64) * col("prompts")).round()

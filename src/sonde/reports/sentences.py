@@ -35,11 +35,11 @@ SENTENCES = {
     "{dataset}, each with up to {prompts:#prompt}{left:dropped}.",
     "prompted.many": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
     "{dataset}{left:dropped}.",
-    "request.score": "Each prompt is a text with a gap. The model scored {options:options}, and "
-    "the most probable one is its answer.",
-    "request.fill": "Each prompt is a text with a masked gap. The model predicted one token.",
-    "request.generate": "The model generated a text after each prompt; its answer is the "
-    "text up to where it stops.",
+    "request.score": "The model scored {options:options} in the gap of {which}; the most probable "
+    "one is its answer.",
+    "request.fill": "The model predicted one token at the mask in {which}.",
+    "request.generate": "The model generated a text after {which}; its answer is the text up to "
+    "where it stops.",
     "request.chat": "Prompts were sent in the model's chat format{system:system}.",
     "example": "A prompt and its top answers. Gold answer: {gold:quoted}.",
     # how good
@@ -62,8 +62,8 @@ SENTENCES = {
     "profile.title.recalled": "{model:name} recalls {recalled:percent} of {n:#fact} without help; "
     "{low:percent} to {high:percent} are correct, depending on the prompt",
     "profile.title.none": "{model:name} shows no evidence of knowledge beyond chance on {n:#fact}",
-    "profile.prompted": "{model:name} was prompted with {n:#fact!} about {relations:#relation} from "
-    "{dataset} in {k:#way}{left:dropped}.",
+    "profile.prompted": "{model:name} was prompted with {n:#fact!} about {relations:#relation} "
+    "from {dataset} in {k:#way}{left:dropped}.",
     "profile.range": "It is correct on {low:percent!} ({lowest}, chance {low_chance:percent}) to "
     "{high:percent!} ({highest}, chance {high_chance:percent}).",
     "profile.recalled": "Without examples it generates the correct answer for {share:percent!} "
@@ -90,7 +90,7 @@ SENTENCES = {
     "accuracy may reflect this default rather than knowledge.",
     "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than "
     "the gold answers explain.",
-    "empty": "{k:count!} of {n:#answer} are empty, so no conclusion is drawn.",
+    "empty": "{k:count!} of {n:#answer} are empty.",
     "unfinished": "{k:count!} of {n:#answer} were cut at the token limit. Raise {flag:code}.",
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
     "chat.reasoning": "If it reasons before it answers, give it more tokens with {flag:code}.",
@@ -138,6 +138,7 @@ COLUMNS = {  # of facts and rows, as tables head them
     "tags": "tag",
     "guessable": "gold answer in the subject's name",
     "majority_correct": "gold answer is the most common object",
+    "posterior": "estimated probability of being known",
     "several.answer": "most common answer",
     "several.rank": "median gold rank",
     "several.confidence": "mean probability",

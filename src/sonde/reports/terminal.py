@@ -134,5 +134,5 @@ def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
     counts = ((label, sum(o in of for o in item.outcome)) for label, of in item.filters)
     listed = ", ".join(f"{label} {n:,}" for label, n in counts if n)
     yield Text(
-        f"{part.height} of {len(rows):,} facts; {listed}. One in depth: {item.command}", "dim"
+        f"{part.height} of {len(rows):,} {item.noun}; {listed}. One in depth: {item.command}", "dim"
     )

@@ -87,6 +87,13 @@ class View:
         return dict(lost.fill_null("no answer to grade").value_counts(sort=True).iter_rows())
 
     @cached_property
+    def empty(self) -> tuple[int, int]:
+        """How many answers that the first headline counts are empty, and how many there are."""
+        rows, where = self.results.table(), self.first.where
+        rows = rows if where is None else rows.filter(where)
+        return rows.select((col("answer").cast(pl.String) == "").sum(), pl.len()).collect().row(0)
+
+    @cached_property
     def hits(self) -> int | None:
         """The number of correct facts, if the first headline is their share."""
         correct, value = self.results.rows["correct"], self.get(self.first)
