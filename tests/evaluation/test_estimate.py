@@ -297,6 +297,21 @@ def test_a_statistic_sees_labels_in_order() -> None:
     assert seen[0] == ((2001, 11), list(range(1, 12)))
 
 
+def test_a_statistic_may_be_within_relations() -> None:
+    rows = {
+        "fact_no": [0, 0, 1, 1],
+        "template_no": [1, 2, 1, 2],
+        "correct": [1.0, 0.0, 0.0, 1.0],
+    }
+    table = results({"relation": ["P1", "P2"]}, rows)
+    best: dict[str, Any] = {"num": col("correct").mean(), "by": "template_no", "unit": "number"}
+    across, within = (
+        Metric(str(inside), stat=lambda x, labels: x.max(axis=-1), within=inside, **best)
+        for inside in (False, True)
+    )
+    assert [one(table, metric)["value"] for metric in (across, within)] == [0.5, 1]
+
+
 def test_relations_may_be_what_a_statistic_is_over() -> None:
     table = random_results(relations=4)
     spread = m.sd_between(m.accuracy(), "relation", "spread", counts="groups")

@@ -126,7 +126,7 @@ def invert(
     return float(np.partition(low, rank)[rank]), float(-np.partition(-high, rank)[rank]), p
 
 
-def holm(p: Sequence[float]) -> list[float]:
+def holm(p: Any) -> list[float]:
     """p values corrected for how many there are, in the order given.
 
     >>> [round(p, 2) for p in holm([0.01, 0.04, 0.03])]
