@@ -251,15 +251,6 @@ def test_p_falls_with_the_number_of_clusters() -> None:
     assert one(outcomes(better, worse), m.accuracy(), "difference")["p"] < 1e-12
 
 
-def test_chance_is_a_constant_without_an_interval() -> None:
-    frame = estimate(outcomes([1.0] * 9 + [0.0]), [m.accuracy(baseline=None, chance=0.5)])
-    base, gap = (line(frame, "accuracy", of) for of in ("baseline", "difference"))
-    assert (base["value"], base["low"], base["high"]) == (0.5, None, None)
-    assert gap["value"] == pytest.approx(0.4)
-    assert gap["low"] > 0
-    assert gap["p"] == pytest.approx(22 / 2**10, abs=0.01)
-
-
 def test_parts_share_draws() -> None:
     table = random_results()
     same = (m.accuracy(), m.accuracy())

@@ -106,13 +106,6 @@ def test_the_control_chooses_the_object_that_more_cases_have() -> None:
     assert edited("neighborhood", of="baseline") == 0.5
 
 
-def test_chance_is_one_half_without_an_interval() -> None:
-    of = numbers(CASES, ("own a", "Lima"), ("own b", "Oslo"))
-    chance = of.line("efficacy_over_chance", of="baseline")
-    assert (chance["value"], chance["low"], chance["high"]) == (0.5, None, None)
-    assert of("efficacy_over_chance", of="difference") == pytest.approx(2 / 3 - 0.5)
-
-
 def test_magnitudes_are_differences_of_probabilities() -> None:
     of = numbers(CASES, ("own a", "Lima"), ("own c", "opera"))
     assert of("efficacy_magnitude", "P36") == pytest.approx(0.5 / 2)

@@ -124,7 +124,7 @@ def fact_values(every: Iterable[Condition], metric: Metric) -> tuple[dict[str, R
         parts[c.name] = replace(c.results, rows=rows)
     num, den = col("num").sum(), col("den").sum()
     return parts, replace(
-        metric, num=num, den=den, where=None, view=None, baseline=None, chance=None, counts="facts"
+        metric, num=num, den=den, where=None, view=None, baseline=None, counts="facts"
     )
 
 

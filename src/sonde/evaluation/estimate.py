@@ -58,15 +58,14 @@ class Metric:
         den: aggregates them to its denominator. The default, 1, makes the metric a mean over facts.
         where: the rows that count.
         view: a step before aggregation, such as one row per (fact, template). It keeps `fact_no`.
-            What it compares within a relation it takes over `relation`.
+            It compares within a relation by `over("relation")`.
         pooled: the view compares rows of several relations, over the column `pool`.
         baseline: the numerator of a control on the same facts. It adds an estimate of the control
             and one of the paired difference.
-        chance: a constant to compare with, in place of a baseline.
         by: compute the ratio for each value of this column (or "relation"), then `stat`.
         stat: makes one number of several: `stat(values [..., n], labels)` to [...].
         within: apply `stat` within each relation, not to averages over relations.
-        parts: other metrics of which `stat` makes one number.
+        parts: other metrics, which `stat` makes one number of.
         centered: resampling moves the statistic to one side (maxima, spreads, absolute values), so
             the draws are shifted to have the estimate as their mean.
         counts: what n counts: facts, the denominator (prompts) or values of `by` (groups).
@@ -84,7 +83,6 @@ class Metric:
     pooled: bool = False
     baseline: Expr | None = None
     baseline_label: str = "the majority baseline"
-    chance: float | None = None
     by: str = ""
     stat: Callable[[Floats, list[Any]], Floats] | None = None
     within: bool = False
@@ -220,10 +218,9 @@ class Pass:
         for metric in metrics:
             assert metric.num is not None
             den = pl.lit(1.0) if metric.den is None else metric.den
-            baseline = metric.baseline if metric.chance is None else den * metric.chance
             parts = {"num": metric.num, "den": den}
-            if baseline is not None:
-                parts |= {"baseline": baseline, "reference": den}
+            if metric.baseline is not None:
+                parts |= {"baseline": metric.baseline, "reference": den}
             columns |= {f"{metric.id}/{n}": part.cast(pl.Float64) for n, part in parts.items()}
         by = [first.by] if first.by else []
         units = table.group_by("fact_no", *by).agg(**columns)
@@ -351,7 +348,7 @@ class Pass:
         # other shares than means and extremes of shares have no interval if nothing varies
         share = metric.unit == "percent" and not metric.pooled and stat != spread
         share = metric.unit in ("percent", "number") if stat is None else share
-        compared = paired or metric.baseline is not None or metric.chance is not None
+        compared = paired or metric.baseline is not None
         numbers: list[tuple[str, Over, Array]] = []
         tests = {}
         ways = over[:1] if "relation" in by else over
@@ -371,8 +368,6 @@ class Pass:
                 some = alone | flat
                 size = np.where(alone, table["facts"], table[f"trials/{way}"])[some]
                 ends[:2, some] = stats.wilson(value[some] * size, size)
-                if role and metric.chance is not None:
-                    ends[:] = nan
                 numbers.append((OF[role], way, np.vstack([value, ends])))
             if compared and not self.fine:
                 value = -gap[:, 0]
@@ -410,12 +405,12 @@ class Pass:
     ) -> dict[Over, Array]:
         """Low, high and p of paired differences, by sign flips of the clusters.
 
-        If few 0/1 outcomes differ, the inverted test is too narrow: with 20 facts of which about
-        one differs its interval covers 57 times in 100. So the interval also spans Newcombe's, cut
-        at 0 where the test rejects: p alone decides.
+        If few 0/1 outcomes differ, the inverted test is too narrow: with 20 facts, about one of
+        which differs, its interval covers 57 times in 100. So the interval also spans Newcombe's,
+        cut at 0 where the test rejects: p alone decides.
         """
         sample, codes = self.samples[metric.id], table["code"]
-        exact = table["binary0"] & (table["binary1"] | (metric.chance is not None))
+        exact = table["binary0"] & table["binary1"]
         owner, totals = np.concatenate(sample.keys) // LABELS, np.concatenate(sample.totals)
         relations = owner // self.size
         at = np.searchsorted(codes, owner if split else owner % self.size)
@@ -450,9 +445,7 @@ class Pass:
             size = int(table["clusters"][k])
             low, high, p = stats.invert(flipped[i, :, k], sums[i, :2, k], squares, size)
             if metric.unit == "percent" and (exact[k] or high - low <= FLAT):
-                ends: Any = stats.newcombe(won, won - value, n)
-                if metric.chance is not None:
-                    ends = np.subtract(stats.wilson((value + metric.chance) * n, n), metric.chance)
+                ends = stats.newcombe(won, won - value, n)
                 low, high = min(low, ends[0]), max(high, ends[1])
             if p >= LEVEL:
                 low, high = min(low, 0.0), max(high, 0.0)
@@ -615,7 +608,7 @@ def _differences(
     by_relation: bool,
 ) -> Iterator[Line]:
     """Paired differences between two sets of rows, on the facts that both measure."""
-    plain = [replace(metric, chance=None) for metric in metrics if isinstance(metric, Metric)]
+    plain = [metric for metric in metrics if isinstance(metric, Metric)]
     one, tables = Pass(first, Clusters(first), seed), defaultdict[str, list[pl.DataFrame]](list)
     for metric in plain:
         one.add(metric)

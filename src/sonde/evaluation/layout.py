@@ -17,7 +17,7 @@ Kind = Literal["table", "intervals", "lines", "bars", "shares", "histogram", "he
 class Exhibit(NamedTuple):
     """A table or figure, from a frame.
 
-    What a figure reads, with `color` the name of a series:
+    The columns that a figure reads, with `color` the name of a series:
 
     - intervals: label, color, x, low, high, n, text; one row per label and color
     - lines: x (number or text), y, low, high, color; with a column `label` points are not joined

@@ -264,5 +264,5 @@ def sum_distribution(parts: Sequence[Floats]) -> Floats:
 
 
 def _proper(distribution: Floats) -> Floats:
-    positive = np.where(distribution < 1e-15, 0.0, distribution)  # what rounding leaves of 0
+    positive = np.where(distribution < 1e-15, 0.0, distribution)  # rounding errors of 0
     return np.asarray(positive / positive.sum())

@@ -7,7 +7,7 @@ that the prompts of a case and of its neighbors are resampled together.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, cast
 
 import numpy as np
@@ -72,7 +72,6 @@ class Counterfact(Probe):
         *SCORES,
         harmonic_mean("score", *SCORES),
         *(mean(f"{s.id}_magnitude", "difference", where=s.where, unit="points") for s in SCORES),
-        *(replace(s, id=f"{s.id}_over_chance", baseline=None, chance=0.5) for s in SCORES),
     )
 
     edited: bool = setting(

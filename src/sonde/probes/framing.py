@@ -88,10 +88,10 @@ def verdict_metrics(mode: str, suffix: str, label: str) -> Iterator[Metric]:
     for kind, cue, truth in (("pos", RIGHT, "true"), ("neg", WRONG, "false")):
         yield task_accuracy(f"fc_{kind}{suffix}", f"{truth} statements, {label}", where & cue)
     for column in ("correct", *SAID):
-        id, chance = ("accuracy", 0.5) if column == "correct" else (column, None)
+        id = "accuracy" if column == "correct" else column
         num = (col(column).filter(RIGHT).mean() + col(column).filter(WRONG).mean()) / 2
         yield Metric(
-            f"{id}.fc{suffix}", num=num, where=where, view=CELLS, chance=chance,
+            f"{id}.fc{suffix}", num=num, where=where, view=CELLS,
             label=f"statements, {label}: {id.replace('_', ' ')}",
         )  # fmt: skip
 
