@@ -47,8 +47,6 @@ from sonde.core.words import counted, listed, written
 from sonde.reports.legacy import (
     RELATIONS,
     curve,
-    distribution,
-    dots_by_relation,
     headline,
     shown,
 )
@@ -91,7 +89,7 @@ def card(dataset: Dataset, *, split: str = TEST, alike: float = LEAST, seed: int
             tables.leaks(relations, estimates),
             *tables.lists(relations),
         ),
-        figures=shown(*_figures(relations, estimates)),
+        figures=shown(*_figures(relations)),
         findings=shown(*_findings(relations, estimates, split)),
         notes=tuple(_notes(relations, split, alike)),
         metrics=METRICS,
@@ -156,23 +154,10 @@ def _trained(estimates: Estimates) -> bool:
     return estimates[PRIOR.at(RELATIONS)].value is not None
 
 
-def _figures(relations: Sequence[Described], estimates: Estimates) -> Iterator[Figure]:
+def _figures(relations: Sequence[Described]) -> Iterator[Figure]:
     asked = [d for d in relations if d.subjects]
     if not asked:
         return
-    series: dict[str, Metric] = {
-        "naive Bayes": BAYES,
-        **({"class prior": PRIOR} if _trained(estimates) else {"commonest object": MAJORITY}),
-        "object in the name": IN_NAME,
-    }
-    yield dots_by_relation(
-        estimates,
-        [d.relation for d in relations],
-        series,
-        id="guessability",
-        title="What can be guessed, by relation",
-        axis="share of facts",
-    )
     yield _covered(asked)
     values: dict[str, list[float]] = {}
     for d in asked:
@@ -218,13 +203,14 @@ def histogram(name: str, values: Sequence[float]) -> Histogram:
     low, high = float(drawn.min()), float(drawn.max())
     edges = np.linspace(low, high if high > low else low + 1.0, RANKS + 1)
     note = f"{len(data):,} facts from {data.min():,.6g} to {data.max():,.6g}."
-    return distribution(
-        drawn,
-        edges,
+    return Histogram(
         id=f"number-{name}",
         title=f"Facts by {name}",
+        kind="number",
         axis=f"{name}, as a power of ten" if tens else name,
-        marks={"median": float(np.median(drawn))},
+        edges=tuple(edges.tolist()),
+        counts=tuple(np.histogram(drawn, edges)[0].tolist()),
+        marks=(("median", float(np.median(drawn))),),
         note=note,
     )
 

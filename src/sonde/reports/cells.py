@@ -1,7 +1,7 @@
 """Numbers as texts, and exhibits as columns of text. The one place that decides on digits."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from math import isinf, isnan
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -82,11 +82,14 @@ def interval(e: Estimate, unit: str = "percent") -> str:
     >>> interval(Estimate(0.5, 0.4, 0.61)), interval(Estimate(0.5))
     ('50.0% [40.0, 61.0]', '50.0%')
     """
-    value = number(e.value, unit)
+    return number(e.value, unit) + between(e, unit, " [{}, {}]")
+
+
+def between(e: Estimate, unit: str, words: str) -> str:
+    """The ends of an interval in words with two gaps; nothing without an interval."""
     if e.low is None or e.high is None:
-        return value
-    low, high = (number(end, unit).removesuffix("%") for end in (e.low, e.high))
-    return f"{value} [{low}, {high}]"
+        return ""
+    return words.format(*(number(end, unit).removesuffix("%") for end in (e.low, e.high)))
 
 
 def cell(value: Any, unit: str = "") -> str:
@@ -171,6 +174,11 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     return [first, *values, *(_column(s, item.units.get(s.name, "")) for s in more)]
 
 
+def rows_of(shown: Sequence[Column]) -> Iterator[tuple[str, ...]]:
+    """The rows of columns."""
+    return zip(*(column.cells for column in shown), strict=True)
+
+
 def rich_table(shown: Sequence[Column]) -> "Table":
     """Columns as a table of rich."""
     from rich.table import Table
@@ -189,6 +197,6 @@ def rich_table(shown: Sequence[Column]) -> "Table":
             no_wrap=column.numeric,
             min_width=longest if column.numeric else min(longest, 10),
         )
-    for row in zip(*(column.cells for column in shown), strict=True):
+    for row in rows_of(shown):
         table.add_row(*map(Text, row))
     return table

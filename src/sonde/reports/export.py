@@ -12,7 +12,7 @@ import polars as pl
 
 from sonde.core.plain import plain
 from sonde.evaluation.layout import Exhibit, Over
-from sonde.reports.cells import Column, cell, columns, legible
+from sonde.reports.cells import Column, cell, columns, legible, rows_of
 from sonde.reports.model import Facts, Report
 from sonde.reports.sentences import text
 from sonde.reports.svg import standalone, svg
@@ -58,11 +58,6 @@ def as_json(report: Report) -> dict[str, Any]:
             name: {k: v for k, v in e._asdict().items() if v is not None} for name, e in numbers
         }
     words = ("label", "unit", "better", "help")
-    strips = {
-        item.id: item.frame.to_dicts()
-        for item in report.items()
-        if isinstance(item, Exhibit) and item.kind == "strip"
-    }
     return {
         "title": text(report.title),
         "summary": [text(line) for line in report.summary],
@@ -74,7 +69,6 @@ def as_json(report: Report) -> dict[str, Any]:
             if any(name == m.id or name.startswith(f"{m.id}.") for name in estimates)
         },
         "counts": dict(report.counts),
-        **({"strips": strips} if strips else {}),
         "provenance": plain(report.provenance),
     }
 
@@ -142,10 +136,7 @@ def write_latex(report: Report, folder: Path) -> list[Path]:
 
 def latex_table(shown: Sequence[Column], caption: str) -> str:
     layout = "".join("r" if column.numeric else "l" for column in shown)
-    rows = [
-        [column.head for column in shown],
-        *zip(*(column.cells for column in shown), strict=True),
-    ]
+    rows = [[column.head for column in shown], *rows_of(shown)]
     lines = [" & ".join(cell(c).translate(LATEX) for c in row) + r" \\" for row in rows]
     head, *body = lines
     return "\n".join((
@@ -184,7 +175,7 @@ def as_markdown(report: Report) -> str:
 def markdown_table(item: Exhibit) -> list[str]:
     shown = columns(item)
     rows = [[column.head for column in shown], ["---:" if c.numeric else "---" for c in shown]]
-    rows += map(list, zip(*(column.cells for column in shown), strict=True))
+    rows += map(list, rows_of(shown))
     table = ["| " + " | ".join(_escaped(cell(c)) for c in row) + " |" for row in rows]
     return [f"**{_escaped(cell(item.title))}** {_escaped(item.note)}".strip(), "", *table, ""]
 

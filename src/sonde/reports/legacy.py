@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar, cast
 
-import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
@@ -19,7 +18,7 @@ from sonde.core.facts import Relation
 from sonde.core.reports import Column, ColumnKind, Estimate, Estimates, Metric, Table
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate as Shown
-from sonde.reports.cells import cell, number
+from sonde.reports.cells import cell, interval, number
 from sonde.reports.model import Item, Report, Section
 
 RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
@@ -164,27 +163,6 @@ def dots(
     )
 
 
-def dots_by_relation(
-    estimates: Estimates,
-    relations: Iterable[Relation],
-    series: Named,
-    *,
-    id: str,
-    title: str,
-    axis: str,
-) -> old.DotPlot:
-    """A row per relation that has a number, the largest of the first series at the top."""
-    first = next(iter(series.values()))
-
-    def value(relation: Relation, metric: Metric) -> float | None:
-        return estimates[metric.at(f"relation.{relation.id}")].value
-
-    some = [r for r in relations if any(value(r, m) is not None for m in series.values())]
-    some.sort(key=lambda r: (-(value(r, first) or 0.0), r.id))
-    places = {r.title: f"relation.{r.id}" for r in some}
-    return dots(estimates, places, series, id=id, title=title, axis=axis)
-
-
 def curve(name: str, points: Iterable[tuple[float, Estimate]]) -> old.Curve:
     """Estimates at their places, with their intervals, if they are measured."""
     measured = [(x, y) for x, y in points if y.value is not None]
@@ -197,38 +175,14 @@ def curve(name: str, points: Iterable[tuple[float, Estimate]]) -> old.Curve:
     )
 
 
-def distribution(
-    values: NDArray[np.float64],
-    edges: NDArray[np.float64],
-    *,
-    id: str,
-    title: str,
-    axis: str,
-    marks: Mapping[str, float],
-    note: str = "",
-) -> old.Histogram:
-    """How often values fall between edges."""
-    return old.Histogram(
-        id=id,
-        title=title,
-        kind="number",
-        axis=axis,
-        edges=tuple(map(float, edges)),
-        counts=tuple(map(int, np.histogram(values, edges)[0])),
-        marks=tuple(marks.items()),
-        note=note,
-    )
-
-
 def modern(report: old.Report) -> Report:
     """The same report for all outputs."""
     summary = [report.summary] if report.summary else []
+    numbers = {
+        name: Shown(e.value, e.low, e.high, e.n, e.p) for name, e in report.estimates.items()
+    }
     for line in report.headlines:
-        e = report.estimates[line.estimate]
-        ends = "" if e.low is None or e.high is None else (
-            f" [{number(e.low, line.kind).rstrip('%')}, {number(e.high, line.kind).rstrip('%')}]"
-        )  # fmt: skip
-        summary.append(f"{line.label}: {number(e.value, line.kind)}{ends}.")
+        summary.append(f"{line.label}: {interval(numbers[line.estimate], line.kind)}.")
     figures: list[Item] = [exhibit for figure in report.figures for exhibit in _figure(figure)]
     tables: list[Item] = [_table(table) for table in report.tables]
     sections = [
@@ -240,9 +194,7 @@ def modern(report: old.Report) -> Report:
         title=report.title,
         summary=[*summary, *report.findings],
         sections=[section for section in sections if section.items],
-        estimates={
-            name: Shown(e.value, e.low, e.high, e.n, e.p) for name, e in report.estimates.items()
-        },
+        estimates=numbers,
         counts=report.counts,
     )
 

@@ -3,17 +3,13 @@
 from html import escape
 
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import cell, columns
 from sonde.reports.html import page
-from sonde.reports.model import Report
-from sonde.reports.svg import standalone, svg
-
-HEIGHT = 700
+from sonde.reports.model import Report, Section
 
 
-def report_html(report: Report) -> str:
+def report_html(report: Report, height: int = 700) -> str:
     """The page in a frame, which keeps its style and script apart from those of the notebook."""
-    style = f"width:100%;height:{HEIGHT}px;border:1px solid #ccc"
+    style = f"width:100%;height:{height}px;border:1px solid #ccc"
     return (
         f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(page(report))}"></iframe>'
     )
@@ -21,10 +17,5 @@ def report_html(report: Report) -> str:
 
 def exhibit_html(item: Exhibit) -> str:
     """A table or figure by itself."""
-    if item.kind != "table":
-        return standalone(svg(item))
-    shown = columns(item)
-    heads = "".join(f"<th>{escape(cell(column.head))}</th>" for column in shown)
-    rows = zip(*(column.cells for column in shown), strict=True)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(cell(item.title))}</caption><tr>{heads}</tr>{body}</table>"
+    parts = [Section("item", "", [item])]
+    return report_html(Report(title=item.title, sections=parts), height=400)

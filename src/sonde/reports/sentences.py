@@ -10,7 +10,7 @@ from html import escape
 from string import Formatter
 from typing import Any, NamedTuple
 
-from sonde.reports.cells import Estimate, legible, number
+from sonde.reports.cells import Estimate, between, legible, number
 
 SENTENCES = {
     # titles
@@ -176,10 +176,7 @@ def count(n: int, noun: str) -> str:
 
 def estimate(e: tuple[Estimate, str]) -> str:
     value, unit = e
-    if value.low is None or value.high is None:
-        return number(value.value, unit)
-    low, high = (number(end, unit).removesuffix("%") for end in (value.low, value.high))
-    return f"{number(value.value, unit)} (95%\u00a0CI {low} to {high})"
+    return number(value.value, unit) + between(value, unit, " (95%\u00a0CI {} to {})")
 
 
 def change(e: tuple[Estimate, str]) -> str:
@@ -187,9 +184,7 @@ def change(e: tuple[Estimate, str]) -> str:
     value, unit = e
     unit = {"percent": "points"}.get(unit, unit)
     words = "\u00a0points" if unit == "points" else ""
-    inside = []
-    if value.low is not None and value.high is not None:
-        inside.append(f"95%\u00a0CI {number(value.low, unit)} to {number(value.high, unit)}")
+    inside = [ends] if (ends := between(value, unit, "95%\u00a0CI {} to {}")) else []
     if value.p is not None:
         inside.append(f"p = {number(value.p, 'p')}".replace("= <", "< ").replace(" ", "\u00a0"))
     brackets = f" ({', '.join(inside)})" if inside else ""
