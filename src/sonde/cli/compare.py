@@ -67,7 +67,7 @@ def compare(wanted: CompareOptions) -> None:
         raise UsageError("--easy names the runs that decide which facts are easy; it needs --paper")
     if wanted.paper and wanted.fail_if_worse:
         raise UsageError("--paper makes tables and no verdict; drop --fail-if-worse")
-    runs = open_runs(wanted.folders, "sonde compare RUN RUN …", least=1 if wanted.paper else 2)
+    runs = open_runs(wanted.folders, least=1 if wanted.paper else 2)
     verdict = None
     with waiting("comparing the runs"):
         if wanted.paper:

@@ -60,10 +60,6 @@ class Condition:
     def dataset(self) -> str:
         return str(self.run.manifest.dataset["fingerprint"])
 
-    @property
-    def is_control(self) -> bool:
-        return bool(self.run.manifest.model["name"].startswith("control:"))
-
     @cached_property
     def task(self) -> str:
         """How answers came about, such as "fill"; several joined by a plus."""
@@ -94,14 +90,6 @@ class Aligned:
     numbers: Mapping[str, Mapping[int, int]]
 
     @property
-    def dropped(self) -> dict[str, int]:
-        """How many prompts of each condition are not compared."""
-        return {
-            c.name: self.originals[c.name].results.rows.height - c.results.rows.height
-            for c in self.every
-        }
-
-    @property
     def every(self) -> list[Condition]:
         return list(self.conditions.values())
 
@@ -114,14 +102,14 @@ class Aligned:
         return self.every[0].results.facts
 
 
-def open_runs(
-    runs: Sequence["Run | str | Path"], advice: str = "sonde.compare(RUN, RUN)", least: int = 2
-) -> dict[str, "Run"]:
+def open_runs(runs: Sequence["Run | str | Path"], least: int = 2) -> dict[str, "Run"]:
     """The runs by name, in this order; NAME=FOLDER names one. A folder may occur once."""
     from sonde.runs.run import Run, open_run
 
     if len(runs) < least:
-        raise UsageError(f"a comparison needs at least two runs; name their folders: {advice}")
+        raise UsageError(
+            "a comparison needs at least two runs; name their folders: sonde compare RUN RUN …"
+        )
     labels: list[str] = []
     opened: list[Run] = []
     for run in runs:
@@ -248,9 +236,13 @@ def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> 
     # facts of one run that are equal in all that is compared count as one, unless ids are shared
     same = len({(c.dataset, c.probe) for c in every}) == 1
     keys = [_fact_keys(c, same, same_options) for c in every]
-    shared = _shared(keys, ["key"])
+    shared = shared_rows(keys, ["key"])
     if shared.is_empty():
-        raise UsageError(_nothing_shared(every))
+        names = " and ".join(dict.fromkeys(c.run.manifest.dataset["name"] for c in every))
+        raise UsageError(
+            f"the runs share no fact of {names}; compare runs about the same relations, subjects "
+            "and correct objects (of one dataset: the same relations, limit, split and seed)"
+        )
     order = keys[0].join(shared, on="key").unique("key", keep="first").sort("fact_no")
     facts = every[0].results.facts[order["fact_no"]]
     ids = facts["relation"].cast(pl.String)
@@ -278,14 +270,14 @@ def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> 
         parts.append(replace(condition, results=results))
     prompts = [_prompt_keys(part, len({c.dataset for c in every}) > 1) for part in parts]
     common = [name for name in prompts[0].columns if all(name in p.columns for p in prompts)]
-    both = _shared(prompts, common).unique()
+    both = shared_rows(prompts, common).unique()
     both = both.clear() if same_options else both
     covered = relation.gather(both["fact_no"]).unique().implode()
     marked, chosen = both.with_columns(both=True), []
     for part, prompt in zip(parts, prompts, strict=True):
         matches = prompt.join(marked, on=common, how="left", maintain_order="left")["both"]
         chosen.append(part.results.rows.filter(matches | ~col("relation").is_in(covered)))
-    left = col("fact_no").is_in(_shared(chosen, ["fact_no"])["fact_no"].implode())
+    left = col("fact_no").is_in(shared_rows(chosen, ["fact_no"])["fact_no"].implode())
     return Aligned(
         conditions={
             part.name: replace(part, results=replace(part.results, rows=rows.filter(left)))
@@ -294,12 +286,12 @@ def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> 
         originals=originals,
         same_prompts=facts.filter(~col("relation").is_in(covered)).is_empty(),
         same_source=same
-        or _shared(keys, ["key", "fact"]).height == shared.height == min(map(len, keys)),
+        or shared_rows(keys, ["key", "fact"]).height == shared.height == min(map(len, keys)),
         numbers=numbered,
     )
 
 
-def _shared(frames: Sequence[pl.DataFrame], on: Sequence[str]) -> pl.DataFrame:
+def shared_rows(frames: Sequence[pl.DataFrame], on: Sequence[str]) -> pl.DataFrame:
     return reduce(lambda a, b: a.join(b, on=on, how="semi"), [f.select(on) for f in frames])
 
 
@@ -335,26 +327,10 @@ def _prompt_keys(condition: Condition, by_text: bool) -> pl.DataFrame:
     )
 
 
-def _nothing_shared(every: Sequence[Condition]) -> str:
-    names = " and ".join(dict.fromkeys(c.run.manifest.dataset["name"] for c in every))
-    golds = [dict(c.prompted.select("subject", "gold").iter_rows()) for c in every]
-    if subjects := set.intersection(*map(set, golds)):
-        subject = min(subjects)
-        objects = " / ".join(dict.fromkeys(gold[subject] for gold in golds))
-        return (
-            f"the runs share no fact of {names}; {len(subjects):,} subjects are in all of them, but "
-            f"with other relations or correct objects, such as {subject!r}: {objects}"
-        )
-    return (
-        f"the runs share no fact of {names}; compare runs about the same relations, subjects and "
-        "correct objects (of one dataset: the same relations, limit, split and seed)"
-    )
-
-
 def caveats(aligned: Aligned) -> Iterator[tuple[str, str]]:
     """What else differs than the models: a word for it, or none, and a sentence with the remedy."""
     every = list(aligned.originals.values())
-    models = [c for c in every if not c.is_control]
+    models = [c for c in every if not c.run.manifest.model["name"].startswith("control:")]
     some = models if len(models) > 1 else every
     checks = (
         ("probe", "Probes", {c.name: c.probe for c in some},

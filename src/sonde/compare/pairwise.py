@@ -1,23 +1,36 @@
-"""Pairs of conditions: which is better, on which facts, and what could have been found.
+"""Pairs of conditions: which is better, on which facts, what could have been found; how alike.
 
 Differences are paired by fact and follow the engine's test: p alone decides. Knows no run folder
 and no report.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import product
 from math import ceil, sqrt
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
 from polars import col
 
-from sonde.compare.conditions import Aligned, Condition, caveats
+from sonde.compare.conditions import Aligned, Condition, caveats, shared_rows
 from sonde.core.errors import UsageError
 from sonde.evaluation.estimate import FEWEST, FLIPS, Metric, contrast, draws, estimate
-from sonde.evaluation.stats import FLAT, LEVEL, Z, flipped_sums, generator, holm, max_t, widening
+from sonde.evaluation.layout import Exhibit
+from sonde.evaluation.stats import (
+    FLAT,
+    LEVEL,
+    Z,
+    flipped_sums,
+    generator,
+    holm,
+    kendall_tau_b,
+    max_t,
+    pearson,
+    widening,
+)
 from sonde.evaluation.tables import Results
 from sonde.reports.cells import Estimate, number
 
@@ -29,7 +42,6 @@ CORRECT = Metric(
 )
 KNOWN = 0.5  # a condition knows a fact if more than this share of its prompts is correct
 POWER = 0.841621  # standard errors above the limit of the test, for 80% of samples
-Word = Literal["better", "worse", "none", "best", "not concluded"]
 
 
 class Difference(NamedTuple):
@@ -61,7 +73,8 @@ class Verdict:
     """The outcome of a comparison.
 
     Args:
-        word: the second of two runs relative to the first; of several, whether one is best.
+        word: "better" or "worse" if the second of two runs is; of several, "best" if one is; else
+            "none", or "not concluded".
         best: the runs that may be best.
         difference: second minus first; of several, the best minus the next.
         ranks: the range of ranks of each run.
@@ -69,7 +82,7 @@ class Verdict:
     """
 
     sentence: str
-    word: Word
+    word: str
     best: tuple[str, ...]
     difference: Difference
     facts: int
@@ -128,10 +141,6 @@ def fact_values(every: Iterable[Condition], metric: Metric) -> tuple[dict[str, R
     )
 
 
-def unit_of_differences(metric: Metric) -> str:
-    return "points" if metric.unit == "percent" else metric.unit
-
-
 def differences(
     aligned: Aligned, metric: Metric, pairs: Iterable[tuple[str, str]], seed: int = 0
 ) -> list[Difference]:
@@ -146,7 +155,7 @@ def differences(
         estimates.append(Estimate(*(line[name] for name in Estimate._fields)))
     p_values = [e.p for e in estimates if e.p is not None]
     corrected: dict[float | None, float] = dict(zip(p_values, holm(p_values), strict=True))
-    unit = unit_of_differences(metric)
+    unit = "points" if metric.unit == "percent" else metric.unit
     return [
         Difference(a, b, e, corrected.get(e.p), _smallest(parts[a], parts[b]), unit)
         for (a, b), e in zip(pairs, estimates, strict=True)
@@ -205,10 +214,7 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
     follows every condition that is significantly better and precedes every one that is worse.
     """
     parts, one = fact_values(aligned.every, metric)
-    shared = reduce(
-        lambda a, b: a.join(b, on="fact_no", how="semi"),
-        [p.rows[["fact_no"]] for p in parts.values()],
-    )
+    shared = shared_rows([part.rows for part in parts.values()], ["fact_no"])
     measured = col("fact_no").is_in(shared["fact_no"].implode())
     parts = {n: replace(p, rows=p.rows.filter(measured)) for n, p in parts.items()}
     sign = -1.0 if metric.better == "lower" else 1.0
@@ -240,7 +246,8 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
         [lead] = differences(aligned, metric, [(other, base)], seed)
         critical = 0.0 if lead.significant else np.inf
     else:
-        first, second, unit = *order[:2], unit_of_differences(metric)
+        first, second, *_ = order
+        unit = "points" if metric.unit == "percent" else metric.unit
         value = float(totals[0] - totals[1]) / n
         lead = Difference(first, second, Estimate(value, n=n), None, None, unit)
         if len(sums) >= FEWEST:
@@ -269,7 +276,7 @@ def verdict(aligned: Aligned, seed: int = 0) -> Verdict:
     best = tuple(name for name in order if board.ranks[name][0] == 1)
     n, total = lead.estimate.n, len(names)
     shares = {name: f"{name} ({number(values[name].value, metric.unit)})" for name in order}
-    word: Word = "none"
+    word = "none"
     if total == 2:
         first, second = names
         sentence = f"No significant difference between {first} and {second}"
@@ -360,3 +367,92 @@ def changed_facts(aligned: Aligned) -> pl.DataFrame:
         change = pl.when(known[1]).then(pl.lit("gained")).otherwise(pl.lit("lost"))
     differ = pl.any_horizontal(known) & ~pl.all_horizontal(known)
     return frame.drop("fact_no").with_columns(change=pl.when(differ).then(change))
+
+
+def _per_key(aligned: Aligned, key: list[str], share: pl.Expr) -> pl.DataFrame:
+    """A row per key that all conditions have (with an underscore), a column of `share` for each."""
+    frames = (
+        c.results.table([*key, "correct"])
+        .group_by(col(key).name.prefix("_")).agg(share.alias(c.name)) for c in aligned.every
+    )  # fmt: skip
+    return reduce(lambda a, b: a.join(b, on=[f"_{name}" for name in key]), frames).collect()
+
+
+def _known(aligned: Aligned, by_template: bool = False) -> pl.DataFrame:
+    """What each condition knows: a row per fact, or per fact and template (if the answer for some
+    alias is correct)."""
+    if by_template:
+        return _per_key(aligned, ["relation", "fact_no", "text"], col("correct").any())
+    return _per_key(aligned, ["relation", "fact_no"], col("correct").mean() > KNOWN)
+
+
+def known_in_one(aligned: Aligned, by_template: bool = False) -> tuple[float, int]:
+    """Of everything that some condition knows, the share that only one does, and how much it is."""
+    known = _known(aligned, by_template).select(aligned.names).sum_horizontal()
+    total = int((known > 0).sum())
+    return (int((known == 1).sum()) / total if total else float("nan")), total
+
+
+def _matrix(aligned: Aligned, value: Callable[[str, str], Any]) -> pl.DataFrame:
+    """`value(row, column)` of all pairs; None is not measured."""
+    cells = [(a, b, value(a, b)) for a, b in product(aligned.names, repeat=2)]
+    schema = {"y": pl.String, "x": pl.String, "color": pl.Float64}
+    return pl.DataFrame(cells, schema, orient="row").drop_nulls()
+
+
+def sharing(aligned: Aligned, by_template: bool = False) -> pl.DataFrame:
+    """Of what the row knows, the share that the column knows too."""
+    cells = _known(aligned, by_template)
+    return _matrix(aligned, lambda a, b: cells.filter(col(a))[b].mean())
+
+
+def subsumption(aligned: Aligned) -> pl.DataFrame:
+    """η: the same per relation, averaged over the relations where the row knows any."""
+    cells = _known(aligned)
+    share = {
+        a: cells.filter(col(a)).group_by("_relation").agg(pl.mean(*aligned.names))
+        for a in aligned.names
+    }
+    return _matrix(aligned, lambda a, b: share[a][b].mean())
+
+
+def correlation(aligned: Aligned) -> pl.DataFrame:
+    """Pearson's r between the conditions' accuracies over relations; needs three relations."""
+    facts = _per_key(aligned, ["relation", "fact_no"], col("correct").mean())
+    values = facts.group_by("_relation").agg(pl.mean(*aligned.names).round(12))
+
+    def value(a: str, b: str) -> float | None:
+        r = pearson(values[a].to_numpy(), values[b].to_numpy())
+        return r[0] if r else None
+
+    return _matrix(aligned, value)
+
+
+def rank_agreement(aligned: Aligned) -> pl.DataFrame:
+    """Kendall's τ-b between the conditions' template accuracies, averaged over relations."""
+    values = _per_key(aligned, ["relation", "text"], col("correct").mean())
+    parts = values.partition_by("_relation")
+
+    def value(a: str, b: str) -> float | None:
+        taus = [kendall_tau_b(part[a].to_numpy(), part[b].to_numpy()) for part in parts]
+        measured = [tau for tau in taus if tau is not None]
+        return float(np.mean(measured)) if measured else None
+
+    return _matrix(aligned, value)
+
+
+MATRICES: Mapping[str, tuple[str, str, Callable[..., pl.DataFrame]]] = {
+    "sharing": ("percent", "Share of the row's known facts that the column's run knows, too",
+                sharing),
+    "subsumption": ("percent", "The same per relation, averaged over relations (η)", subsumption),
+    "correlation": ("number", "Pearson's r between accuracies over relations", correlation),
+    "rank_agreement": ("number", "Kendall's τ-b between template accuracies", rank_agreement),
+}  # fmt: skip
+
+
+def heat(aligned: Aligned, kind: str, **options: bool) -> Exhibit:
+    """A matrix as a figure; empty if no two conditions can be compared so."""
+    unit, title, compute = MATRICES[kind]
+    frame = compute(aligned, **options)
+    frame = frame if (frame["x"] != frame["y"]).any() else frame.clear()
+    return Exhibit(kind, title, frame, {"color": unit}, "heat", limit=1.0)

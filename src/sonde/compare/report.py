@@ -6,14 +6,16 @@ from dataclasses import dataclass, replace
 import polars as pl
 from polars import col
 
-from sonde.compare import many
 from sonde.compare.conditions import TASKS, Aligned, caveats
 from sonde.compare.pairwise import (
     CORRECT,
     KNOWN,
+    MATRICES,
     Verdict,
     changed_facts,
     fact_values,
+    heat,
+    known_in_one,
     needed,
     verdict,
 )
@@ -102,9 +104,11 @@ def _summary(aligned: Aligned, outcome: Verdict, facts: pl.DataFrame) -> list[st
     lines.append("A run knows a fact if more than half of its prompts are answered correctly.")
     if text := needed(outcome.difference):
         lines.append(text)
-    if any(aligned.dropped.values()):
-        parts = ", ".join(f"{n}: {k:,}" for n, k in aligned.dropped.items())
-        lines.append(f"Prompts that the runs do not share are not compared ({parts}).")
+    dropped = sum(
+        aligned.originals[c.name].results.rows.height - c.results.rows.height for c in aligned.every
+    )
+    if dropped:
+        lines.append(f"{dropped:,} prompts are not compared, because not all runs have them.")
     return lines
 
 
@@ -257,11 +261,11 @@ def _shared(aligned: Aligned) -> Iterator[Item]:
     for task in by_task:
         some = replace(aligned, conditions={c.name: c for c in every if c.task == task})
         suffix = f" ({TASKS.get(task, task)})" * (len(by_task) > 1)
-        only, n = many.known_in_one(some)
+        only, n = known_in_one(some)
         if n and len(some.names) > 1:
             yield f"{number(only, 'percent')} of {n:,} known facts are known to one run{suffix}."
-        for kind in many.MATRICES:
-            figure = many.heat(some, kind)
+        for kind in MATRICES:
+            figure = heat(some, kind)
             if not figure.frame.is_empty() and (kind != "rank_agreement" or aligned.same_prompts):
                 yield figure._replace(id=f"{kind}-{task}", title=figure.title + suffix)
 

@@ -18,15 +18,14 @@ import polars as pl
 import polars.selectors as cs
 from polars import col, lit
 
-from sonde.compare import many
 from sonde.compare.conditions import Condition, align, conditions
 from sonde.compare.learned import with_learning
-from sonde.compare.pairwise import CORRECT, KNOWN, leaderboard
+from sonde.compare.pairwise import CORRECT, KNOWN, MATRICES, heat, known_in_one, leaderboard
 from sonde.core.components import build
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.evaluation.estimate import Metric, estimate, estimate_results
 from sonde.evaluation.layout import Exhibit
-from sonde.evaluation.stats import pearson, ranks
+from sonde.evaluation.stats import pearson
 from sonde.models.families import plain
 from sonde.reports.cells import Estimate, number
 from sonde.reports.model import Report, Section
@@ -55,8 +54,7 @@ class View:
         rows: the axes that make the rows, by heading.
         pivot: the axes that make the columns.
         runs: patterns of facts that its runs have, such as {context = "zero-shot|random"}.
-        where: patterns of columns of the prompts that count.
-        relations: those of the paper, unless the user names others.
+        where: patterns of columns of the prompts that count; "relation" yields to the user's.
         build: how it is filled, see `BUILD`.
         sort: the heading by which rows are sorted, or "spread".
         command: makes its runs.
@@ -70,7 +68,6 @@ class View:
     pivot: tuple[str, ...] = ("column",)
     runs: dict[str, str] = field(default_factory=dict)
     where: dict[str, str] = field(default_factory=dict)
-    relations: tuple[str, ...] = ()
     build: str = "estimates"
     figure: Literal["table", "heat", "intervals", "lines", "dots"] = "table"
     sort: str = ""
@@ -135,11 +132,10 @@ class Tables:
 
     def make(self, view: View) -> Iterator[Exhibit]:
         """The exhibits of a view; none if the runs do not have what it shows."""
-        where = view.where | ({"relation": "|".join(view.relations)} if view.relations else {})
-        tests = [col(k).cast(pl.String).str.contains(f"^({v})$") for k, v in where.items()]
+        tests = [col(k).cast(pl.String).str.contains(f"^({v})$") for k, v in view.where.items()]
         chosen = []
         for c in self.runs.values():
-            facts, known = run_facts(c), {*where} <= {*c.results.rows.columns}
+            facts, known = run_facts(c), {*view.where} <= {*c.results.rows.columns}
             if known and all(re.fullmatch(v, facts.get(k, "")) for k, v in view.runs.items()):
                 results = c.results.select(where=pl.all_horizontal(tests) if tests else None)
                 chosen += [replace(c, results=results)] * bool(len(results.rows))
@@ -147,7 +143,7 @@ class Tables:
             if not e.frame.is_empty():
                 yield e._replace(
                     id=re.sub(r"\W+", "-", view.name.lower()),
-                    title=f"{view.name}. {view.title}" + f": {e.title}" * bool(e.title),
+                    title=f"{view.name}. {view.title}",
                     note=" ".join(filter(None, (view.note, e.note))),
                 )
 
@@ -271,9 +267,8 @@ def correlations(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator
     for (name, *_), part in wide.drop_nulls().group_by(by or lit("all"), maintain_order=True):
         values = part.select(x, y).to_numpy().T
         if result := pearson(*values):
-            rho = pearson(*map(ranks, values))
-            lines.append((name, *result, rho and rho[0], len(part)))
-    heads = ("relation", "Pearson correlation", "p-value", "Spearman correlation", "runs")
+            lines.append((name, *result, len(part)))
+    heads = ("relation", "Pearson correlation", "p-value", "runs")
     if lines and not by:
         points = wide.select(x=x, y=y, label=axes[0])
         yield Exhibit("", "", points, {}, "lines", "", x, y)
@@ -287,8 +282,7 @@ def report(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
         extra, numbers = c.results.probe.layout.extra, estimate_results(c.results, t.seed)
         for part in extra(c.results, numbers) if extra else ():
             if part.id in view.columns.values():
-                frame = part.frame.with_columns(color=lit(c.name))
-                parts.append(part._replace(title="", frame=frame))
+                parts.append(part._replace(frame=part.frame.with_columns(color=lit(c.name))))
     if parts:
         yield parts[0]._replace(frame=pl.concat(part.frame for part in parts))
 
@@ -297,16 +291,16 @@ def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
     """A number of every two runs, or its mean over the pairs of runs of two families."""
     aligned, note = align({c.name: c for c in chosen}), ""
     cells = {"by_template": aligned.same_prompts} if view.build == "sharing" else {}
-    figure = many.heat(aligned, view.build, **cells)
+    figure = heat(aligned, view.build, **cells)
     if "family" in view.pivot:
         pairs = figure.frame.filter(col("y") != col("x"))
         groups = pairs.with_columns(col("y", "x").replace({c.name: c.group for c in chosen}))
         mean = groups.group_by("y", "x").agg(col("color").mean()).sort("y", "x")
         figure = figure._replace(frame=mean)
     elif cells:
-        share = number(many.known_in_one(aligned, **cells)[0], "percent")
+        share = number(known_in_one(aligned, **cells)[0], "percent")
         note = f"Of all that is known, {share} is known to one run only."
-    yield figure._replace(title="", note=note)
+    yield figure._replace(note=note)
 
 
 def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
@@ -361,7 +355,7 @@ SELECT = {f.__name__: f for f in (sizes, stages, methods)}
 BUILD: Mapping[str, Callable[[Tables, View, Sequence[Condition]], Iterator[Exhibit]]] = {
     **{f.__name__: f for f in (estimates, marked, correlations, report, ranked)},
     **dict.fromkeys(SELECT, estimates),
-    **dict.fromkeys(many.MATRICES, matrix),
+    **dict.fromkeys(MATRICES, matrix),
 }  # fmt: skip
 
 
@@ -378,21 +372,21 @@ def paper(
     """The tables and figures of a paper for some runs, and what would make the others."""
     title, views, learning = read_paper(name)
     every = conditions(runs, groups=groups, models=models, relations=relations)
-    summary: list[str] = []
+    sentence = ""
     if learning:
         every = {n: c for n, c in every.items() if c.probe == "lama"}
         if every:
             every, sentence = with_learning(every, easy)
-            summary.append(sentence)
     elif easy:
         raise UsageError(f"paper {name!r} has no easy facts; drop --easy")
     t, exhibits, left = Tables(every, seed), list[Exhibit](), list[tuple[str, str]]()
     for view in views:
         n, why = len(exhibits), view.impossible or view.command
+        where = {k: v for k, v in view.where.items() if k != "relation" or not relations}
         try:
             if not view.impossible:
-                exhibits += t.make(replace(view, relations=() if relations else view.relations))
-        except UsageError as error:
+                exhibits += t.make(replace(view, where=where))
+        except (UsageError, pl.exceptions.PolarsError) as error:
             why = str(error)
         if len(exhibits) == n:
             left.append((f"{view.name}. {view.title}", why))
@@ -406,8 +400,9 @@ def paper(
             texts = ".".join(value for value in row.values() if isinstance(value, str))
             cells = {head: cell for head, cell in row.items() if isinstance(cell, dict)}
             numbers |= {f"{e.id}.{texts}.{h}": Estimate(**cell) for h, cell in cells.items()}
-    sizes = {run: c.prompted.height for run, c in every.items()}
-    counts = ", ".join(f"{run}: {n:,}" for run, n in sizes.items())
+    sizes = [f"{run}: {c.prompted.height:,}" for run, c in every.items()]
+    differ = len({c.prompted.height for c in every.values()}) > 1
+    warning = f"The runs have different facts ({', '.join(sizes)})."
     sections = [Section("views", "Tables and figures", exhibits)]
     if left:
         missing = Exhibit("left", "Not filled by these runs", how)
@@ -415,9 +410,8 @@ def paper(
     return Report(
         title=f"Tables and figures of {title}",
         kicker=f"Comparison of {len(runs)} runs",
-        summary=summary,
-        warnings=[("Warning", [f"The runs have different facts ({counts})."])]
-        * (len({*sizes.values()}) > 1),
+        summary=[sentence] * bool(sentence),
+        warnings=[("Warning", [warning])] * differ,
         sections=sections,
         estimates=numbers,
         provenance={name: run.provenance() for name, run in runs.items()},
