@@ -388,8 +388,7 @@ class Pass:
                 value, low, high, p = line
                 if not np.isnan(value):
                     named = dict(zip(self.keys, groups[code % self.size], strict=True))
-                    named |= {"relation": names[code // self.size]} if split else {}
-                    group = [str(named[name]) for name in by]
+                    group = [str(named.get(name, names[code // self.size])) for name in by]
                     low, high = min(low, value), max(high, value)  # in this order nan stays nan
                     for name in over if "relation" in by else [way]:
                         yield (

@@ -13,7 +13,7 @@ from sonde.core.components import setting
 from sonde.core.facts import Dataset, Relation, Source, Template
 from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
-from sonde.evaluation.exhibits import calibration_curve, fluctuation_histogram
+from sonde.evaluation.exhibits import calibration_curve
 from sonde.evaluation.judge import judge
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results
@@ -64,8 +64,7 @@ class PairProbe(Probe):
         )
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
-        """The spread of draws and calibration, which no group of a metric shows."""
-        yield from fluctuation_histogram(results, "relation", self.fluctuation_draws)
+        """Calibration, which no group of a metric shows."""
         yield calibration_curve(results)
 
 
