@@ -66,7 +66,7 @@ def build(
     groups = (item for item in sections.breakdowns(view) if item.id not in shown)
     broken_down = [*groups, *exhibits]
     varied = [f"by-{column_name(axis)}" for axis in getattr(results.probe, "varied", ())]
-    levels = [item for item in broken_down if getattr(item, "id", "") in varied]
+    levels = [item for item in broken_down if item.id in varied]
     parts = [
         Section("varied", "Varied settings", levels),
         Section("prompts", "What was prompted", list(sections.prompted(view))),
@@ -108,17 +108,16 @@ def scores_of_levels(view: View) -> str:
 
 def title(view: View) -> Sentence:
     """The finding: answers that collapse or the score, then the verdict against the control."""
-    value, (empty, n) = view.get(view.first), view.empty
-    if 2 * empty > n:
-        return say("title.empty", model=view.model, k=empty, n=n)
+    value, n = view.get(view.first), view.counts["prompts"]
+    if view.empty:
+        return say("title.empty", model=view.model, k=view.counts["empty"], n=n)
     score = {"model": view.model, "label": view.first.label}
     if scores := scores_of_levels(view):
         return say("title.varied", **score, scores=scores)
     score["value"] = number(value.value if value else None, view.first.unit)
-    if view.collapsed and view.one_relation:
+    if view.collapsed and view.one_relation and view.one_prompt:
         c = view.collapsed[0]
-        id = "title.collapsed" if view.one_prompt else "title.dominated"
-        first = say(id, **(c._asdict() | score), k=round(c.share * c.n))
+        first = say("title.collapsed", **(c._asdict() | score), k=round(c.share * c.n))
     elif view.hits is not None:
         first = say("title.facts", model=view.model, k=view.hits, n=view.scored)
     else:
@@ -144,7 +143,7 @@ def summary(view: View) -> Iterator[Sentence]:
     else:
         most = view.results.rows["fact_no"].value_counts()["count"].max()
         yield say("prompted.several", prompts=most, **about)
-    if 2 * view.empty[0] > view.empty[1]:
+    if view.empty:
         return  # as the title states, no conclusion is drawn
     if scores := scores_of_levels(view):
         yield say("score.varied", label=view.first.label, scores=scores)
@@ -232,9 +231,7 @@ def meaningless(view: View) -> Iterator[Sentence]:
     chat, empty = model.get("chat") or {}, view.counts.get("empty", 0)
     if 2 * empty > n:
         yield say("empty", k=empty, n=n)
-        if chat:
-            yield say("chat.reasoning", flag="--chat-thinking")
-        elif model.get("details", {}).get("chat template"):
+        if not chat and model.get("details", {}).get("chat template"):
             yield say("chat", command="--chat always")
     if (cut := view.counts.get("unfinished", 0)) > CUT * n:
         flag = "--chat-thinking" if int(chat.get("thinking", 0)) else "--max-tokens"

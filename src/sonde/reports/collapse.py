@@ -39,8 +39,8 @@ def collapses(results: Results) -> list[Collapse]:
     results = results.about_objects()
     parts = [name for name in results.probe.separate if name in results.rows.columns]
     key = ["relation", *(name for name in parts if results.rows[name].n_unique() > 1)]
-    rows = results.table([*key, "label", "fact_no", "answer", "correct"]).drop_nulls("answer")
-    rows = rows.with_columns(weight=1 / pl.len().over(*key, "fact_no")).collect()
+    table = results.table([*key, "label", "fact_no", "answer", "correct"]).drop_nulls("answer")
+    rows = table.with_columns(weight=1 / pl.len().over(*key, "fact_no")).collect()
     gold = results.facts.select("fact_no", "relation", name="gold_names").explode("name")
     gold = gold.drop_nulls("name").with_columns(
         answer=col("name").list.first(), gold=1 / pl.len().over("fact_no")

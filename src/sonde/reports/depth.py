@@ -23,7 +23,7 @@ GAP = "____"
 MAX_FACTS, MAX_PROMPTS = 5_000, 10_000  # on a page
 SHOWN = 300  # characters of a long prompt on a page
 TOPS = ("answer", "probability", "gold")  # lists of the top answers of a prompt
-TOP_ANSWERS = {"prompt": pl.UInt32, "answer": pl.String, "probability": pl.Float64}
+TOP_ANSWERS: Any = {"prompt": pl.UInt32, "answer": pl.String, "probability": pl.Float64}
 
 
 def prompts_of(
@@ -124,8 +124,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
             values = values.cast(pl.Float64).round(4)
         entry = {"label": name, "unit": unit or _unit(values.dtype), "values": values.to_list()}
         if unit == "answer":
-            marks = f"{name}.share" if f"{name}.share" in part.columns else "share"
-            entry["marks"] = part[marks].to_list()
+            entry["marks"] = part[facts.shares(name)].to_list()
         columns.append(entry)
     deep = np.searchsorted(rows, np.sort(order[spent <= MAX_PROMPTS])).tolist()
     prompts = facts.depth(rows[deep].tolist()) if facts.depth else pl.DataFrame()

@@ -110,21 +110,6 @@ def by_relation(
     return table(relations, [*head, *fields], look, id=id, title=title, note=note)
 
 
-def side_by_side(
-    names: Iterable[str],
-    fields: Fields[str],
-    look: Callable[[str, Metric], Any] | None = None,
-    *,
-    head: str = "run",
-    id: str,
-    title: str,
-    note: str = "",
-) -> Table:
-    """A row per name."""
-    first = Field[str](head, lambda name: name)
-    return table(names, [first, *fields], look, id=id, title=title, note=note)
-
-
 def headline(metric: Metric, over: str = "", *, label: str = "") -> old.Headline:
     """A number for the summary."""
     words = OVER.get(over, over)
@@ -211,8 +196,10 @@ def _table(table: Table) -> Exhibit:
         units[name] = "" if column.kind in ("text", "verdict") else column.kind
         kinds = {type(v) for v in values if v is not None}
         if Estimate in kinds:
-            values = [v if isinstance(v, Estimate) else Estimate(v, None, None, 0) for v in values]
-            parts = [(v.value, v.low, v.high, v.n) for v in values]
+            parts = [
+                (v.value, v.low, v.high, v.n) if isinstance(v, Estimate) else (v, None, None, 0)
+                for v in values
+            ]
             columns[name] = pl.DataFrame(parts, ESTIMATE, orient="row").to_struct()
         elif kinds <= {int, float} and kinds:
             columns[name] = pl.Series(values, dtype=pl.Float64 if float in kinds else pl.Int64)

@@ -56,6 +56,10 @@ class Facts:
         """Where a fact has a row for each task or cue, the rows are no facts."""
         return "facts" if self.frame["id"].is_unique().all() else "rows"
 
+    def shares(self, answer: str) -> str:
+        """The column with the shares of an answer that are correct."""
+        return name if (name := f"{answer}.share") in self.frame.columns else "share"
+
     @property
     def shown(self) -> list[str]:
         """The columns that are shown."""

@@ -13,7 +13,16 @@ from sonde.reports.collapse import COVERED, EXCESS, LEVEL
 from sonde.reports.depth import SHOWN, prompts_of, top_frame
 from sonde.reports.model import Facts, Item
 from sonde.reports.sentences import say
-from sonde.reports.view import USER, View, column_name, english, exhibit, side, to_estimate
+from sonde.reports.view import (
+    USER,
+    View,
+    column_name,
+    english,
+    exhibit,
+    side,
+    stored_answers,
+    to_estimate,
+)
 
 BARS, EXTRA = 10, 4  # names, further columns of the table of relations
 FEWEST = 5  # facts of a separate group
@@ -31,7 +40,7 @@ def prompted(view: View) -> Iterator[Item]:
     if chat:
         yield say("request.chat", system=chat.get("system", ""))
     fact = int(view.results.rows["fact_no"][0])
-    for batch in view.answers():
+    for batch in stored_answers(view.run):
         for prompt in prompts_of(view.results, [batch], [fact], shown=SHOWN).iter_rows(named=True):
             note = english("example", gold=view.facts["gold"][fact] or "")
             frame = top_frame(prompt)
@@ -137,7 +146,9 @@ def fact_table(view: View) -> Iterator[Item]:
     numbers = lines["fact_no"]
 
     def depth(rows: Sequence[int]) -> pl.DataFrame:
-        return prompts_of(view.results, view.answers(), numbers[rows].to_list(), shown=SHOWN)
+        return prompts_of(
+            view.results, stored_answers(view.run), numbers[rows].to_list(), shown=SHOWN
+        )
 
     command = f"sonde show {view.run.path if view.run else 'RUN'} FACT"
     yield Facts(
@@ -177,14 +188,15 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     metric, *others = (
         view.metrics[id] for id in dict.fromkeys([*wanted, *part["metric"]]) if id in present
     )
-    values = part.filter(metric=metric.id)["group"].to_list()
     at, labels = by.index(name), view.labels if name == "relation" else {}
     if name == "template_no":
         texts = view.results.templates.select(col(name).cast(pl.String), "text")
         labels = dict(texts.iter_rows())
+    shown = part.filter(metric=metric.id)
     if not (name in view.results.probe.axes or name.startswith(USER[1]) or name == "template_no"):
-        sizes = {g[at]: view.get(metric, "value", by, g) or Estimate(0) for g in values}
-        values.sort(key=lambda g: (g[at] == "other", -(sizes[g[at]].value or 0)))
+        last = col("group").list.get(at) == "other"
+        shown = shown.sort(last, -col("value"), maintain_order=True)
+    values = shown["group"].to_list()
     columns = [m for m in others if m.id in wanted][:EXTRA] if name == "relation" else []
     rows = []
     for label, keys, group in [

@@ -22,8 +22,6 @@ SENTENCES = {
     "title.none": "{first:sentence}: no significant difference from {baseline}",
     "title.collapsed": "{model:name} answers {names:either} for {k:count} of {n:#fact} and is "
     "correct on {correct:count}",
-    "title.dominated": "{model:name} answers {names:either} for {share:percent} of {n:#fact}: "
-    "{label} {value}",
     "title.empty": "{k:count} of {n:#answer} of {model:name} are empty, so no conclusion is drawn",
     "over.one": "mean over {facts:#fact}",
     "over.facts": "mean over {facts:#fact} of {relations:#relation}",
@@ -93,7 +91,6 @@ SENTENCES = {
     "empty": "{k:count!} of {n:#answer} are empty.",
     "unfinished": "{k:count!} of {n:#answer} were cut at the token limit. Raise {flag:code}.",
     "chat": "The model has a chat template. Prompt it in its chat format with {command:code}.",
-    "chat.reasoning": "If it reasons before it answers, give it more tokens with {flag:code}.",
     "certificate.none": "The numbers of another program were not compared with those of the model. "
     "Compare them with {command:code}.",
     "certificate.differs": "The certificate of this model has the verdict {verdict:strong}, "

@@ -194,7 +194,7 @@ def intervals(item: Exhibit, width: float) -> Drawing:
     while len(texts) > 1 and width - left - sum(room) < 140:  # rather fewer texts than no dots
         texts.pop(), room.pop()
     right = width - (14 if narrow else sum(room) + 8)
-    parts, top = legend({} if shared else css, 0 if narrow else left, width)
+    parts, top = legend({} if shared else css, 0, width)
     lanes = max(len(points) for _, points in rows)
     head, top = 20 if narrow else 0, top + 18
     tall = 10 * lanes + (12 if narrow else 14)
@@ -249,7 +249,7 @@ def bars(item: Exhibit, width: float) -> Drawing:
     names = css if stacked or lanes > 1 else {}
     if "part" in item.frame.columns:
         names = {**(css if any(css) else {"answers": "a"}), "of which correct": "k"}
-    parts, top = legend(names, 0 if len(names) > 2 else left, width, bars=True)
+    parts, top = legend(names, 0, width, bars=True)
     for i, ((name, points), text) in enumerate(zip(rows, texts, strict=True)):
         y, x = top + 2 + (tall + head) * i, left
         middle = y + head + tall / 2

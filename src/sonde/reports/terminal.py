@@ -120,7 +120,7 @@ def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
     for name in item.shown:
         unit, values = item.units.get(name, ""), part[name].to_list()
         if unit == "answer":
-            shares = part[f"{name}.share" if f"{name}.share" in part.columns else "share"]
+            shares = part[item.shares(name)]
             marks = {None: "–", 0.0: "✗", 1.0: "✓"}
             texts = ("(empty)" if value == "" else cell(value) for value in values)
             cells = [f"{marks.get(s, '~')} {v}" for s, v in zip(shares, texts, strict=True)]

@@ -68,6 +68,9 @@ class View:
         self.modes = sorted(
             results.table(["answer_mode"]).collect().to_series().drop_nulls().unique()
         )
+        # of several ways to answer, only some may give empty answers
+        empty = 2 * self.counts.get("empty", 0) > self.counts["prompts"]
+        self.empty = empty and len(self.modes) == 1
 
     def get(
         self, metric: Metric, of: str = "value", by: Sequence[str] = (), group: Sequence[str] = ()
@@ -87,13 +90,6 @@ class View:
         return dict(lost.fill_null("no answer to grade").value_counts(sort=True).iter_rows())
 
     @cached_property
-    def empty(self) -> tuple[int, int]:
-        """How many answers that the first headline counts are empty, and how many there are."""
-        rows, where = self.results.table(), self.first.where
-        rows = rows if where is None else rows.filter(where)
-        return rows.select((col("answer").cast(pl.String) == "").sum(), pl.len()).collect().row(0)
-
-    @cached_property
     def hits(self) -> int | None:
         """The number of correct facts, if the first headline is their share."""
         correct, value = self.results.rows["correct"], self.get(self.first)
@@ -110,9 +106,6 @@ class View:
         )
         values = {"facts": self.scored, "relations": measured or len(self.labels)}
         return say("over.one" if self.one_relation else f"over.{self.layout.over}", **values)
-
-    def answers(self) -> Iterator[Answers]:
-        return stored_answers(self.run)
 
 
 def stored_answers(run: "Run | None") -> Iterator[Answers]:

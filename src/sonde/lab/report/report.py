@@ -26,7 +26,7 @@ from sonde.lab.evaluation.measures import (
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import chosen, findings, times
 from sonde.lab.report.tables import tables
-from sonde.reports.legacy import Field, shown, side_by_side
+from sonde.reports.legacy import Field, shown, table
 
 
 def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Report:
@@ -211,10 +211,9 @@ def _by_exposure(asked: DataFrame) -> Table:
         Field("stored", lambda part: _count(asked, parts[part] & STORED), "count"),
         Field("found by LAMA", lambda part: _count(asked, parts[part] & FOUND), "count"),
     ]
-    return side_by_side(
+    return table(
         [part for part, where in parts.items() if _count(asked, where)],
-        fields,
-        head="times stated in the text",
+        [Field[str]("times stated in the text", str), *fields],
         id="exposure",
         title="What it was taught, what it stored, what LAMA finds",
         note="Stored: the model gives it back in a text that it read. Guessable: the commonest "

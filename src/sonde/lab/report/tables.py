@@ -10,7 +10,7 @@ from sonde.core.words import listed
 from sonde.lab.evaluation.judging import ANY, CONTROL, LEARNS, Group
 from sonde.lab.evaluation.measures import BASE, CAUSES, SUBSETS, TRUTHS, M
 from sonde.lab.report.findings import Choice, at_chance, choices, verdict
-from sonde.reports.legacy import Field, Fields, side_by_side, table
+from sonde.reports.legacy import Field, Fields, table
 
 MOST_STEPS = 6
 """Steps of the ladder that a terminal has room for."""
@@ -78,11 +78,10 @@ def _by_estimator(
 ) -> Table:
     """A row for each estimator of a group, or for some."""
     places = group.places(names)
-    return side_by_side(
+    return table(
         places,
-        fields,
+        [Field[str]("estimator", str), *fields],
         lambda row, metric: estimates[metric.at(places[row])],
-        head="estimator",
         id=f"{id}-{group.key}",
         title=f"{group.title}: {title}",
         note=f"{note} {MARKED}".lstrip(),
