@@ -5,7 +5,7 @@ subject, how hand-written templates rank, and how overconfidence differs between
 """
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import polars as pl
@@ -29,43 +29,6 @@ def _line(
     low, high = ends
     place = (["relation"], [relation]) if relation else ([], [])
     return id, *place, value, min(low, value), max(high, value), n, clusters
-
-
-class Cells(NamedTuple):
-    """The answers of one relation: facts × templates, each prompted at least once."""
-
-    name: str
-    templates: Ints
-    rates: Floats  # [facts, templates]: share of correct prompts, by other templates if unprompted
-    of_facts: Floats
-    of_templates: Floats
-    prompts: int  # most of a fact
-    place: Ints  # the cluster of each fact
-    n_clusters: int
-
-
-def relation_cells(results: "Results") -> Iterator[Cells]:
-    """The answers of every relation that has any."""
-    clusters = Clusters(results)
-    rows = results.rows.select("relation", "fact_no", "template_no", "correct").sort("relation")
-    for part in rows.partition_by("relation", maintain_order=True):
-        facts, row = np.unique(part["fact_no"], return_inverse=True)
-        templates, column = np.unique(part["template_no"], return_inverse=True)
-        prompts, correct = np.zeros((2, len(facts), len(templates)))
-        np.add.at(prompts, (row, column), 1)
-        np.add.at(correct, (row, column), part["correct"].to_numpy())
-        prompted, rates = prompts > 0, correct / np.maximum(prompts, 1)
-        of_facts = correct.sum(axis=1) / prompts.sum(axis=1)
-        yield Cells(
-            name=part["relation"][0],
-            templates=templates,
-            rates=np.where(prompted, rates, of_facts[:, None]),
-            of_facts=of_facts,
-            of_templates=rates.sum(axis=0) / prompted.sum(axis=0),
-            prompts=int(prompts.sum(axis=1).max()),
-            place=clusters.place[facts],
-            n_clusters=int(clusters.sizes[clusters.relation[facts[0]]]),
-        )
 
 
 def choice_of_prompts(draws: int = 50_000) -> Special:
@@ -126,37 +89,51 @@ def choice_of_prompts(draws: int = 50_000) -> Special:
         parts: dict[Draw, list[Any]] = {draw: [] for draw in DRAWN}
         sources = results.templates.filter(source="manual").select("relation", "template_no")
         ranks: list[tuple[Floats, float, int, int]] = []
-        for cells in relation_cells(results):
-            n, clusters = len(cells.rates), len(np.unique(cells.place))
-            answers = cells.rates, cells.of_facts[:, None]
+        clusters = Clusters(results)
+        rows = results.rows.select("relation", "fact_no", "template_no", "correct")
+        for part in rows.sort("relation").partition_by("relation", maintain_order=True):
+            relation = part["relation"][0]
+            facts, row = np.unique(part["fact_no"], return_inverse=True)
+            templates, column = np.unique(part["template_no"], return_inverse=True)
+            prompts, correct = np.zeros((2, len(facts), len(templates)))
+            np.add.at(prompts, (row, column), 1)
+            np.add.at(correct, (row, column), part["correct"].to_numpy())
+            rates = correct / np.maximum(prompts, 1)
+            of_templates = rates.sum(axis=0) / (prompts > 0).sum(axis=0)
+            of_facts = correct.sum(axis=1, keepdims=True) / prompts.sum(axis=1, keepdims=True)
+            # a fact that was not prompted with a template answers with any of its prompts
+            answers = np.where(prompts > 0, rates, of_facts), of_facts
             inner = [(rates * (1 - rates)).mean(axis=1) for rates in answers]
-            columns = np.column_stack([np.ones(n), *inner, cells.rates])
-            sums = np.zeros((cells.n_clusters, columns.shape[1]))
-            np.add.at(sums, cells.place, columns)
-            drawn = resampled_sums(sums, generator(seed, cells.name))
+            columns = np.column_stack([np.ones(len(facts)), *inner, answers[0]])
+            place = clusters.place[facts]
+            sums = np.zeros((clusters.sizes[clusters.relation[facts[0]]], columns.shape[1]))
+            np.add.at(sums, place, columns)
+            drawn = resampled_sums(sums, generator(seed, relation))
             # scaled to the number of facts, in which draws of clusters differ
-            drawn *= n / np.where(drawn[:, :1] > 0, drawn[:, :1], np.inf)
+            drawn *= len(facts) / np.where(drawn[:, :1] > 0, drawn[:, :1], np.inf)
             table = np.vstack([columns.sum(axis=0), drawn])
             variances = table[:, 3:].var(axis=1) + table[:, 1], table[:, 2]
-            choices = len(cells.templates), cells.prompts
+            choices, n_clusters = (len(templates), prompts.sum(axis=1).max()), len(np.unique(place))
             for i, draw in enumerate(DRAWN):
                 distribution = stats.success_distribution(answers[i])
-                parts[draw].append((distribution, variances[i], clusters, choices[i]))
-                yield from fluctuation(draw, parts[draw][-1:], seed, cells.name)
-            numbers = sources.filter(col("relation") == cells.name)["template_no"]
-            manual = np.isin(cells.templates, numbers)
+                parts[draw].append((distribution, variances[i], n_clusters, choices[i]))
+                yield from fluctuation(draw, parts[draw][-1:], seed, relation)
+            numbers = sources.filter(col("relation") == relation)["template_no"]
+            manual = np.isin(templates, numbers)
             if 0 < (count := int(manual.sum())) < len(manual):
-                accuracies = np.vstack([cells.of_templates, drawn[:, 3:]])
+                accuracies = np.vstack([of_templates, drawn[:, 3:]])
                 chosen, others = accuracies[:, manual, None], accuracies[:, None]
                 better = ((others > chosen) + (others == chosen) / 2).sum(axis=(1, 2))
-                ranks.append((better + count / 2, count * (len(manual) + 1) / 2, count, clusters))
+                by_chance = count * (len(manual) + 1) / 2
+                ranks.append((better + count / 2, by_chance, count, n_clusters))
         for draw in DRAWN:
             yield from fluctuation(draw, parts[draw], seed, "")
         if ranks:
-            means, by_chance, n, clusters = map(sum, zip(*ranks, strict=True))
-            ends = stats.interval(means / n, clusters, len(ranks), centered=True)
-            yield _line("manual.rank", "", means[0] / n, n, clusters, ends)
-            yield _line("manual.rank_by_chance", "", by_chance / n, n, clusters)
+            totals: Any = map(sum, zip(*ranks, strict=True))
+            means, by_chance, n, n_clusters = totals
+            ends = stats.interval(means / n, n_clusters, len(ranks), centered=True)
+            yield _line("manual.rank", "", means[0] / n, n, n_clusters, ends)
+            yield _line("manual.rank_by_chance", "", by_chance / n, n, n_clusters)
 
     return Special((*fluctuations, rank, chance), compute)
 
