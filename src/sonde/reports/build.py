@@ -222,7 +222,7 @@ def dominating(view: View) -> Iterator[Sentence]:
         c = view.collapsed[0]
         yield say("collapse.one" if len(c.names) == 1 else "collapse.two", **c._asdict())
         if c.hits > 0.5 * c.correct:
-            yield say("collapse.hits", be="is" if c.hits == 1 else "are", **c._asdict())
+            yield say("collapse.hits", **c._asdict())
 
 
 def meaningless(view: View) -> Iterator[Sentence]:
@@ -244,8 +244,7 @@ def certificate(view: View) -> Iterator[Sentence]:
         return
     certified: Mapping[str, Any] = view.run.manifest.certificate
     if certified and certified["verdict"] != "equal":
-        values = {name: certified[name] for name in ("verdict", "reference")}
-        yield say("certificate.differs", **values)
+        yield say("certificate.differs", **certified)
     elif not certified and scheme_of(view.run.manifest.model["name"])[0] in ELSEWHERE:
         yield say("certificate.none", command="sonde doctor -m MODEL --against hf:FOLDER")
     if "later" in certified:

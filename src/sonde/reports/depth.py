@@ -127,9 +127,11 @@ def page_data(facts: Facts) -> dict[str, Any]:
             entry["marks"] = part[facts.shares(name)].to_list()
         columns.append(entry)
     deep = np.searchsorted(rows, np.sort(order[spent <= MAX_PROMPTS])).tolist()
-    prompts = facts.depth(rows[deep].tolist()) if facts.depth else pl.DataFrame()
-    digits = (col("gold_prob").round(5), col("probability").list.eval(pl.element().round(4)))
-    prompts = prompts.with_columns(digits if facts.depth else [])
+    prompts = pl.DataFrame()
+    if facts.depth:
+        probability = col("probability").list.eval(pl.element().round(4))
+        prompts = facts.depth(rows[deep].tolist())
+        prompts = prompts.with_columns(col("gold_prob").round(5), probability)
     return {
         "ids": part["id"].to_list(),
         "columns": columns,
@@ -138,7 +140,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
         "start": facts.start,
         "models": list(facts.models),
         "deep": deep if facts.depth else [],
-        "prompts": {name: prompts[name].to_list() for name in prompts.columns},
+        "prompts": prompts.to_dict(as_series=False),
         "total": n,
         "noun": facts.noun,
         "command": facts.command,

@@ -66,7 +66,7 @@ def as_json(report: Report) -> dict[str, Any]:
         "metrics": {
             m.id: {word: getattr(m, word) for word in words}
             for m in report.metrics
-            if any(name == m.id or name.startswith(f"{m.id}.") for name in estimates)
+            if any(f"{name}.".startswith(f"{m.id}.") for name in estimates)
         },
         "counts": dict(report.counts),
         "provenance": plain(report.provenance),

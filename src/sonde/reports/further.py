@@ -32,8 +32,10 @@ def further(results: Results, run: "Run | None" = None) -> tuple[pl.DataFrame, l
     parts, exhibits = [trends(results, seed)], list[Exhibit]()
     if run and set(DATES) & set(results.facts.columns):
         estimates, more = timeline(results, run.dataset(), seed)
-        parts, exhibits = [*parts, estimates], [*exhibits, *more]
+        parts.append(estimates)
+        exhibits += more
     if run and results.facts["language"].n_unique() > 1:
         estimates, more = languages(results, run.dataset(), stored_answers(run), seed)
-        parts, exhibits = [*parts, estimates], [*exhibits, *more]
+        parts.append(estimates)
+        exhibits += more
     return pl.concat(parts), exhibits

@@ -84,8 +84,8 @@ SENTENCES = {
     "answer to {gold:percent}.",
     "collapse.two": "{names:quoted!} are the answers to {share:percent!} of {n:#fact}, but the "
     "gold answers to {gold:percent}.",
-    "collapse.hits": "{hits:count} of the {correct:#correct answer} {be} {names:either}, so "
-    "accuracy may reflect this default rather than knowledge.",
+    "collapse.hits": "{names:either} accounts for {hits:count} of the {correct:#correct answer}, "
+    "so accuracy may reflect this default rather than knowledge.",
     "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than "
     "the gold answers explain.",
     "empty": "{k:count!} of {n:#answer} are empty.",

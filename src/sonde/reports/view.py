@@ -100,11 +100,8 @@ class View:
 
     def over(self) -> Sentence:
         """What a headline averages."""
-        relations = self.results.facts["relation"].cast(pl.String).unique()
-        measured = sum(
-            self.get(self.first, "value", ["relation"], [r]) is not None for r in relations
-        )
-        values = {"facts": self.scored, "relations": measured or len(self.labels)}
+        relations = self.results.rows["relation"].n_unique()
+        values = {"facts": self.scored, "relations": relations}
         return say("over.one" if self.one_relation else f"over.{self.layout.over}", **values)
 
 
