@@ -220,16 +220,16 @@ class Pass:
             den = pl.lit(1.0) if metric.den is None else metric.den
             parts = {"num": metric.num, "den": den}
             if metric.baseline is not None:
-                parts |= {"baseline": metric.baseline, "reference": den}
+                parts |= {"num_right": metric.baseline, "den_right": den}
             columns |= {f"{metric.id}/{n}": part.cast(pl.Float64) for n, part in parts.items()}
         by = [first.by] if first.by else []
         units = table.group_by("fact_no", *by).agg(**columns)
         return (units.drop_nulls(by) if by else units).sort("fact_no")
 
     def sum(self, metric: Metric, units: pl.DataFrame) -> None:
-        """Add units of some relations. The two numerators may have different denominators."""
+        """Add units of some relations; the columns on the right are compared with."""
         sample, clusters = self.samples[metric.id], self.clusters
-        names = [f"{metric.id}/{name}" for name in ("num", "baseline", "den", "reference")]
+        names = [f"{metric.id}/{name}" for name in ("num", "num_right", "den", "den_right")]
         names = [name for name in names if name in units.columns]
         table = np.stack([units[name].to_numpy() for name in names])
         table = table.reshape(2, len(names) // 2, -1)
@@ -623,9 +623,7 @@ def _differences(
             tables[id].append(pl.concat(parts))
     for metric in chain.from_iterable(one.queries.values()):
         table, other = tables[metric.id]
-        num, den = f"{metric.id}/num", f"{metric.id}/den"
-        other = other.rename({num: f"{metric.id}/baseline", den: f"{metric.id}/reference"})
-        one.sum(metric, table.join(other, on=table.drop(num, den).columns).sort("fact_no"))
+        one.sum(metric, table.join(other, on=table.columns[:-2]).sort("fact_no"))
     _collect([one])
     for metric, by in product(plain, [(), ("relation",)] if by_relation else [()]):
         lines = one.lines(metric, by, over, paired=True)
