@@ -59,8 +59,8 @@ def build(
     first = [item for item in exhibits if item.id in view.layout.lead]
     exhibits = [item for item in exhibits if item not in first]
     finding = view.layout.finding
-    found = finding(results, plain, view.model, view.dataset) if finding else ()
-    sentences = [Sentence(*sentence) for sentence in found]
+    sentences = finding(results, plain, view.model, view.dataset) if finding else ()
+    stated = [Sentence(*sentence) for sentence in sentences]
     named = " · ".join(filter(None, (view.model, view.dataset, view.layout.title)))
     shown = {item.id for item in (*first, *exhibits)}  # a probe may draw a breakdown itself
     groups = (item for item in sections.breakdowns(view) if item.id not in shown)
@@ -78,9 +78,9 @@ def build(
         ),
     ]
     return Report(
-        title=sentences[0] if sentences else title(view),
+        title=stated[0] if stated else title(view),
         kicker=f"{results.probe.name.upper()} · {named}",
-        summary=sentences[1:] or list(summary(view)),
+        summary=stated[1:] or list(summary(view)),
         lead=first or list(lead(view)),
         warnings=[(heading, lines) for heading, lines in warnings(view).items() if lines],
         sections=[section for section in parts if section.items],

@@ -59,8 +59,8 @@ def collapses(results: Results) -> list[Collapse]:
         right_on=("relation", "name"),
         **LEFT,
     )
-    asked = rows.select(*key, "fact_no").unique(maintain_order=True)
-    wanted = asked.join(
+    answered = rows.select(*key, "fact_no").unique(maintain_order=True)
+    wanted = answered.join(
         gold.select("fact_no", "answer", "gold"), on="fact_no", maintain_order="left"
     )
     answers = answers.with_columns(answer=pl.coalesce("usual", "answer"))
@@ -85,7 +85,7 @@ def collapses(results: Results) -> list[Collapse]:
             continue
         top = part.head(int(size[0]))
         if "" in top["answer"]:
-            continue  # empty answers have a warning of their own
+            continue  # there is a warning of empty answers
         label = ", ".join(map(str, (part["label"].drop_nulls()[0] or values[0], *values[1:])))
         collapsed.append(
             Collapse(

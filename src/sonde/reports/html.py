@@ -101,7 +101,7 @@ def drawings(figure: Exhibit, width: int) -> Markup:
 def packed(facts: Facts) -> Markup:
     """JSON; of many facts deflated, which the script can unpack only after the page has loaded."""
     written = json.dumps(page_data(facts), ensure_ascii=False, separators=(",", ":"))
-    written = CONTROLS.sub(lambda found: f"\\{legible(found[0])}", written)
+    written = CONTROLS.sub(lambda match: f"\\{legible(match[0])}", written)
     # those that JSON escapes
     written = re.sub(r"\\(u00[01]\w|[bfr])|\\.", lambda e: "\\" * bool(e[1]) + e[0], written)
     if len(written) <= PLAIN:

@@ -248,7 +248,7 @@ def bars(item: Exhibit, width: float) -> Drawing:
     head = 16 if above else 0
     names = css if stacked or lanes > 1 else {}
     if "part" in item.frame.columns:
-        names = {**(css if any(css) else {"answers": "a"}), "of which correct": "k"}
+        names = {**(css if any(css) else {"answers": "a"}), "correct": "k"}
     parts, top = legend(names, 0, width, bars=True)
     for i, ((name, points), text) in enumerate(zip(rows, texts, strict=True)):
         y, x = top + 2 + (tall + head) * i, left
