@@ -220,7 +220,7 @@ def dominating(view: View) -> Iterator[Sentence]:
         yield say("collapse.relations", k=k, n=len(view.labels))
     elif view.collapsed:
         c = view.collapsed[0]
-        yield say("collapse.one" if len(c.names) == 1 else "collapse.two", **c._asdict())
+        yield say("collapse", **c._asdict())
         if c.hits > 0.5 * c.correct:
             yield say("collapse.hits", **c._asdict())
 

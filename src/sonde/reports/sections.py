@@ -66,45 +66,33 @@ def answered(view: View) -> Iterator[Item]:
 
 
 def distribution(view: View) -> Iterator[Exhibit]:
-    """The most frequent answers and gold answers, of each task apart."""
-    counts = (
-        view.results.about_objects()
-        .answer_distribution()
-        .with_columns(col(pl.Enum).cast(pl.String))
-    )
+    """The most frequent answers and gold answers; of several tasks, of that with most prompts."""
+    counts = view.results.about_objects().answer_distribution()
+    counts = counts.with_columns(col(pl.Enum).cast(pl.String))
     numbers = col(COUNTS)
     tasks = [name for name in counts.columns if name not in ("relation", "answer", *COUNTS)]
     counts = counts.group_by(*tasks, "answer", maintain_order=True).agg(numbers.sum())
-    for task, part in counts.group_by(tasks or pl.lit(""), maintain_order=True):
-        if part.is_empty():
-            continue  # of a literal there is a group in any case
-        part = part.sort(
-            pl.max_horizontal("n", "gold"), "n", "answer", descending=[True, True, False]
-        )
-        top = part.head(BARS).sort("n", "gold", descending=True, maintain_order=True)
-        lines = top.select("answer", numbers).rows()
-        if len(part) > BARS:
-            rest = part[BARS:].select(numbers.sum()).row(0)
-            lines.append((f"{len(part) - BARS:,} other names", *rest))
-        rows: list[tuple[Any, ...]] = []
-        for name, n, correct, gold in lines:
-            label = name or "(empty)"
-            rows.append((label, "answers", n, correct, f"{n:,}, gold {gold:,}"))
-            rows.append((label, "gold answers", gold, None, None))
-        named = [f"{column_name(t)} {value}" for t, value in zip(tasks, task, strict=False)]
-        title = " · ".join(("Answers next to gold answers", *named))
-        unit = "facts" if view.one_prompt else "prompts"
-        note = english("counted", unit=unit, n=int(part["n"].sum()))
-        heads, units = ("label", "color", "x", "part", "text"), {"x": "count", "color": "control"}
-        yield exhibit(
-            "-".join(("answers", *map(str, task if tasks else ()))),
-            title,
-            rows,
-            heads,
-            units=units,
-            kind="bars",
-            note=note,
-        )
+    parts = counts.group_by(tasks or pl.lit(""), maintain_order=True)
+    task, part = max(parts, key=lambda item: item[1]["n"].sum(), default=((), counts))
+    if part.is_empty():
+        return
+    part = part.sort(pl.max_horizontal("n", "gold"), "n", "answer", descending=[True, True, False])
+    top = part.head(BARS).sort("n", "gold", descending=True, maintain_order=True)
+    lines = top.select("answer", numbers).rows()
+    if len(part) > BARS:
+        rest = part[BARS:].select(numbers.sum()).row(0)
+        lines.append((f"{len(part) - BARS:,} other names", *rest))
+    rows: list[tuple[Any, ...]] = []
+    for name, n, correct, gold in lines:
+        label = name or "(empty)"
+        rows.append((label, "answers", n, correct, f"{n:,}, gold {gold:,}"))
+        rows.append((label, "gold answers", gold, None, None))
+    named = [f"{column_name(t)} {value}" for t, value in zip(tasks, task, strict=False)]
+    title = " · ".join(("Answers next to gold answers", *named))
+    unit = "facts" if view.one_prompt else "prompts"
+    note = english("counted", unit=unit, n=int(part["n"].sum()))
+    heads, units = ("label", "color", "x", "part", "text"), {"x": "count", "color": "control"}
+    yield exhibit("answers", title, rows, heads, units=units, kind="bars", note=note)
 
 
 def fact_table(view: View) -> Iterator[Item]:

@@ -80,10 +80,8 @@ SENTENCES = {
     "{mae:size} on average and by at most {worst:size}.",
     # warnings
     "excluded": "{k:count!} of {n:#fact} could not be scored. Score them all with {command:code}.",
-    "collapse.one": "{names:quoted!} is the answer to {share:percent!} of {n:#fact}, but the gold "
+    "collapse": "{names:either!} is the answer to {share:percent!} of {n:#fact}, but the gold "
     "answer to {gold:percent}.",
-    "collapse.two": "{names:quoted!} are the answers to {share:percent!} of {n:#fact}, but the "
-    "gold answers to {gold:percent}.",
     "collapse.hits": "{names:either} accounts for {hits:count} of the {correct:#correct answer}, "
     "so accuracy may reflect this default rather than knowledge.",
     "collapse.relations": "On {k:count!} of {n:#relation}, one or two answers dominate more than "
@@ -135,7 +133,7 @@ COLUMNS = {  # of facts and rows, as tables head them
     "tags": "tag",
     "guessable": "gold answer in the subject's name",
     "majority_correct": "gold answer is the most common object",
-    "posterior": "estimated probability of being known",
+    "posterior": "P(known)",
     "several.answer": "most common answer",
     "several.rank": "median gold rank",
     "several.confidence": "mean probability",
