@@ -491,7 +491,11 @@ CELLS: dict[str, dict[str, tuple[tuple[Any, ...], str, Expected]]] = {
             for t in r[MANUAL].filter(relation="P30")["template_no"].unique()])),
         "Table 7": BELIEFS["Table 5"],
         "Table 8": BELIEFS["Table 6"],
-        "Figure 3": ((SMALL,), LARGE, lambda r: rank_agreement(r[SMALL], r[LARGE])),
+        "Figure 3 (filled masks)": (
+            (SMALL,), LARGE, lambda r: rank_agreement(r[SMALL], r[LARGE])),
+        "Figure 3 (generated answers)": (
+            (f"small {ZERO} all",), f"large {ZERO} all",
+            lambda r: rank_agreement(r[f"small {ZERO} all"], r[f"large {ZERO} all"])),
         "Figure 4": BELIEFS["Figure 2"],
         "Table A.1": BELIEFS["Table 16"],
         "Table A.2": BELIEFS["Table 17"],

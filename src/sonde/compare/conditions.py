@@ -114,7 +114,7 @@ def open_runs(runs: Sequence["Run | str | Path"], least: int = 2) -> dict[str, "
     opened: list[Run] = []
     for run in runs:
         label, folder = "", Path(run.path if isinstance(run, Run) else run)
-        if not isinstance(run, Run) and "=" in str(run) and not folder.exists():
+        if "=" in str(run) and not folder.exists():
             label, _, text = (part.strip() for part in str(run).partition("="))
             if not (label and text):
                 raise UsageError(f"write NAME=FOLDER to name a run, not {str(run)!r}")
@@ -206,7 +206,7 @@ def conditions(
     for i, (name, run) in enumerate(runs.items()):
         results = run.results()
         if relations:
-            ids = results.facts["relation"].unique(maintain_order=True).cast(pl.String).to_list()
+            ids = results.facts["relation"].unique().cast(pl.String).to_list()
             if unknown := [relation for relation in relations if relation not in ids]:
                 raise UsageError(
                     f"{name} has no relation {unknown[0]!r}; {nearest(unknown[0], ids)}"
@@ -243,7 +243,7 @@ def align(originals: Mapping[str, Condition], *, same_options: bool = False) -> 
             f"the runs share no fact of {names}; compare runs about the same relations, subjects "
             "and correct objects (of one dataset: the same relations, limit, split and seed)"
         )
-    order = keys[0].join(shared, on="key").unique("key", keep="first").sort("fact_no")
+    order = keys[0].join(shared, on="key").sort("fact_no")
     facts = every[0].results.facts[order["fact_no"]]
     ids = facts["relation"].cast(pl.String)
     relation = ids.cast(pl.Enum(ids.unique(maintain_order=True)))

@@ -56,7 +56,7 @@ def with_learning(
     if unknown := [name for name in easy if name not in every]:
         raise UsageError(f"no run is called {unknown[0]!r}; runs: {', '.join(every)}")
     aligned = align(every)
-    relation, names = col("relation").cast(pl.String), col("gold_names").list
+    relation = col("relation").cast(pl.String)
     counts: dict[str, dict[str, int]] = {}
     for run in {c.dataset: c.run for c in every.values()}.values():
         data = run.dataset()
@@ -79,7 +79,9 @@ def with_learning(
         train_share=relation.replace_strict(shares, default=None, return_dtype=pl.Float64),
         easy=easy_facts,
     ).with_columns(
-        has_majority=names.eval(pl.element().explode()).list.contains(col("train_majority"))
+        has_majority=col("gold_names")
+        .list.eval(pl.element().explode())
+        .list.contains(col("train_majority"))
     )
     learned = {}
     for name, c in aligned.conditions.items():

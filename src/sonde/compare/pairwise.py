@@ -97,7 +97,9 @@ class Verdict:
         """It as plain data."""
         difference = self.difference._asdict()
         estimate = difference.pop("estimate")._asdict()
-        return {**vars(self), "metric": self.metric.id, "difference": estimate | difference}
+        values = {name: e._asdict() for name, e in self.values.items()}
+        difference |= estimate
+        return vars(self) | {"metric": self.metric.id, "difference": difference, "values": values}
 
 
 def verdict_metric(aligned: Aligned) -> Metric:
@@ -248,8 +250,8 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
     else:
         first, second, *_ = order
         unit = "points" if metric.unit == "percent" else metric.unit
-        value = float(totals[0] - totals[1]) / n
-        lead = Difference(first, second, Estimate(value, n=n), None, None, unit)
+        value, smallest = float(totals[0] - totals[1]) / n, None
+        e = Estimate(value, n=n)
         if len(sums) >= FEWEST:
             flips = 2 * flipped_sums(sums, generator(seed, "leaderboard"), FLIPS) - totals
             gaps = (np.abs((flips[:, [i]] - flips) / e).max(axis=1) for i, e in enumerate(errors))
@@ -259,7 +261,7 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
             half = critical * float(errors[0, 1]) / n
             e = Estimate(value, value - half, value + half, n, p)
             smallest = _smallest(parts[first], parts[second], critical)
-            lead = Difference(first, second, e, p, smallest, unit)
+        lead = Difference(first, second, e, e.p, smallest, unit)
     better = t > critical
     ranks = {
         name: (1 + int(better[:, i].sum()), len(order) - int(better[i].sum()))
@@ -355,11 +357,9 @@ def changed_facts(aligned: Aligned) -> pl.DataFrame:
     )
     for c in aligned.every:
         rows = c.results.table(["fact_no", "answer", "correct", "confidence"]).collect()
-        values = rows.group_by("fact_no").agg(
-            col("answer").cast(pl.String).drop_nulls().mode().sort().first(),
-            col("correct", "confidence").cast(pl.Float64).mean(),
-        )
-        values = values.select("fact_no", pl.exclude("fact_no").name.suffix(f" {c.name}"))
+        answer = col("answer").cast(pl.String).drop_nulls().mode().sort().first()
+        means = col("correct", "confidence").cast(pl.Float64).mean()
+        values = rows.group_by("fact_no").agg(e.name.suffix(f" {c.name}") for e in (answer, means))
         frame = frame.join(values, on="fact_no", how="left", maintain_order="left")
     known = [col(f"correct {name}") > KNOWN for name in aligned.names]
     change = pl.lit("some")

@@ -42,7 +42,6 @@ GROUPS = {
 class Comparison:
     """Compared runs: the verdict, the report, and every shared fact (see `changed_facts`)."""
 
-    names: tuple[str, ...]
     verdict: Verdict
     report: Report
     facts: pl.DataFrame
@@ -85,7 +84,7 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
         metrics=[metric, CORRECT],
         provenance={name: c.run.provenance() for name, c in aligned.originals.items()},
     )
-    return Comparison(names=tuple(names), verdict=outcome, report=report, facts=facts)
+    return Comparison(verdict=outcome, report=report, facts=facts)
 
 
 def _summary(aligned: Aligned, outcome: Verdict, facts: pl.DataFrame) -> list[str]:
@@ -227,11 +226,10 @@ def _estimates(aligned: Aligned, metric: Metric, seed: int) -> pl.DataFrame:
         numbers = estimate(condition.results, metrics, groups=("relation",), seed=seed)
         frames.append(numbers.with_columns(run=pl.lit(condition.name)))
         if condition is not reference:
-            plain = [m for m in metrics if isinstance(m, Metric)]
-            gap = contrast(condition.results, reference.results, plain, seed=seed)
+            gap = contrast(condition.results, reference.results, metrics, seed=seed)
             named = gap.with_columns(run=pl.lit(condition.name), reference=pl.lit(reference.name))
             frames.append(named)
-    return pl.concat([frame for frame in frames if not frame.is_empty()])
+    return pl.concat(frames)
 
 
 def _all_metrics(aligned: Aligned, estimates: pl.DataFrame) -> Iterator[Exhibit]:

@@ -123,12 +123,13 @@ def run_facts(c: Condition) -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True, eq=False)
 class Tables:
     """The views of a paper for some runs."""
 
-    def __init__(self, runs: Mapping[str, Condition], seed: int) -> None:
-        self.runs, self.seed = runs, seed
-        self.frames: dict[Any, pl.DataFrame] = {}
+    runs: Mapping[str, Condition]
+    seed: int
+    frames: dict[Any, pl.DataFrame] = field(default_factory=dict)
 
     def make(self, view: View) -> Iterator[Exhibit]:
         """The exhibits of a view; none if the runs do not have what it shows."""
@@ -165,13 +166,14 @@ class Tables:
         frame = self.frames[key]
         if "subject" in by:  # a fact by itself has no interval
             frame = frame.with_columns(low=None, high=None)
-        gap, parts = col("of") == "difference", [] if by else ["group_by", "group"]
-        of = pl.when(col("of") != "value").then("of")
+        of, parts = col("of"), [] if by else ["group_by", "group"]
         wanted = col("group_by") == [*by] if by else col("group_by").list.len() < 2
         return frame.filter(wanted, col("value").is_not_null()).select(
             *NUMBERS,
-            spec=pl.concat_list("metric", of, *parts).list.drop_nulls().list.join("."),
-            unit=pl.when(gap)
+            spec=pl.concat_list("metric", pl.when(of != "value").then(of), *parts)
+            .list.drop_nulls()
+            .list.join("."),
+            unit=pl.when(of == "difference")
             .then(lit("points"))
             .otherwise(col("metric").replace(units | dict.fromkeys(columns, "number"))),
             **{name: col("group").list.get(n) for n, name in enumerate(by)},
@@ -182,13 +184,15 @@ class Tables:
         heads = pl.DataFrame({"column": [*view.columns], "spec": [*view.columns.values()]})
         axes = list(dict.fromkeys([*view.rows.values(), *view.pivot]))
         facts = [run_facts(c) for c in chosen]
-        known = {*axes} & {name for one in facts for name in one}
-        by = [axis for axis in axes if axis not in known and axis != "column"]
+        known = {name for one in facts for name in one}
+        schema = chosen[0].results.table().collect_schema()
+        by = [axis for axis in axes if axis in schema and axis not in known]
+        rest = {*axes} - {*by, "column"}
         parts = []
         for c, one in zip(chosen, facts, strict=True):
             part = heads.join(self.estimates(c, view, by), on="spec", maintain_order="left_right")
             part = part.with_columns(
-                size=lit(len(c.results.rows)), **{name: lit(one.get(name, "")) for name in known}
+                size=lit(len(c.results.rows)), **{name: lit(one.get(name, "")) for name in rest}
             )
             if "relation" in by:
                 labels = c.results.facts.select(col("relation").cast(pl.String), "label").unique()
@@ -393,7 +397,6 @@ def paper(
     if not exhibits:
         advice = next((view.command for view in views if view.command), left[0][1])
         raise UsageError(f"no run fits a table of {name!r}; make one: {advice}")
-    how = pl.DataFrame(left, ("view", "how to make it"), orient="row")
     numbers: dict[str, Estimate] = {}
     for e in exhibits:
         for row in e.frame.rows(named=True):
@@ -403,16 +406,17 @@ def paper(
     sizes = [f"{run}: {c.prompted.height:,}" for run, c in every.items()]
     differ = len({c.prompted.height for c in every.values()}) > 1
     warning = f"The runs have different facts ({', '.join(sizes)})."
-    sections = [Section("views", "Tables and figures", exhibits)]
-    if left:
-        missing = Exhibit("left", "Not filled by these runs", how)
-        sections.append(Section("left", "Not shown", [missing]))
+    missing = pl.DataFrame(left, ("view", "how to make it"), orient="row")
+    unfilled = [Exhibit("left", "Not filled by these runs", missing)] * bool(left)
     return Report(
         title=f"Tables and figures of {title}",
         kicker=f"Comparison of {len(runs)} runs",
         summary=[sentence] * bool(sentence),
         warnings=[("Warning", [warning])] * differ,
-        sections=sections,
+        sections=[
+            Section("views", "Tables and figures", exhibits),
+            *(Section("left", "Not shown", [e]) for e in unfilled),
+        ],
         estimates=numbers,
         provenance={name: run.provenance() for name, run in runs.items()},
     )
