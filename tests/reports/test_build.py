@@ -126,7 +126,9 @@ def test_columns_that_are_never_pooled_keep_lines_of_their_own() -> None:
     report = build(results, estimate_results(results), run=run)
     facts = report["facts"]
     assert isinstance(facts, Facts) and "task" in facts.shown and facts.frame.height == 12
-    assert report["answers"].title == "Answers next to gold answers · task x"
+    answers = report["answers"]
+    assert isinstance(answers, Exhibit)
+    assert answers.title == "Answers next to gold answers · task x"
 
 
 def test_headlines_of_another_unit_are_a_table() -> None:

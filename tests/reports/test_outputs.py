@@ -3,6 +3,7 @@
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -114,7 +115,7 @@ def overlaps(drawing: str) -> list[str]:
     return found
 
 
-FRAMES = {
+FRAMES: dict[str, dict[str, Any]] = {
     "intervals": {"label": ["a long label of a group", "b"] * 2, "color": ["m", "m", "c", "c"],
                   "x": [0.2, -0.1, 0.6, None], "low": [0.1, -0.3, 0.5, None],
                   "high": [0.3, 0.0, 0.9, None], "facts": [1, 2, 1, 2]},
