@@ -52,7 +52,7 @@ class Difference(NamedTuple):
     estimate: Estimate
     p_adjusted: float | None
     smallest: float | None
-    unit: str = "points"
+    unit: str
 
     @property
     def significant(self) -> bool:

@@ -315,7 +315,7 @@ def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
         metric: Any = metrics[view.columns[view.sort]]
         board = leaderboard(align({c.name: c for c in chosen}), metric, t.seed).ranks
         texts = {name: "–".join(map(str, dict.fromkeys(ends))) for name, ends in board.items()}
-        rank = col(next(iter(view.rows))).replace(texts).alias("rank")
+        rank = col(next(iter(view.rows))).replace(texts).alias(f"rank by {view.sort}")
         part = part._replace(frame=part.frame.with_columns(rank))
     yield part
 
