@@ -370,7 +370,7 @@ class Profile(Probe):
                 "models whose knowledge is known.",
             ),
             extra=_exhibits,
-            lead=("instruments",),
+            lead=("by-instrument",),
             finding=_finding,
         )
 
@@ -569,7 +569,7 @@ def _exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     by = by.sort(col("label").cast(pl.Enum(order)), "color")
     units = {"x": "percent", "color": "control"}
     yield Exhibit(
-        "instruments", "Accuracy of each instrument", by, units, "intervals", x_label="accuracy"
+        "by-instrument", "Accuracy of each instrument", by, units, "intervals", x_label="accuracy"
     )
     facts = results.table(("instrument_no", "label", "relation", "class")).filter(FIRST)
     yield from _classes(facts.collect())
