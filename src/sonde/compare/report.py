@@ -63,9 +63,13 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
     outcome, facts = verdict(aligned, seed), changed_facts(aligned)
     metric, names = outcome.metric, aligned.names
     estimates = _estimates(aligned, metric, seed)
+    tables = {name: c.results for name, c in aligned.originals.items()}
+    layouts = {t.probe.name: t.probe.layout for t in tables.values()}
+    layout = next(iter(layouts.values()))
+    further = layout.compared(tables) if layout.compared and len(layouts) == 1 else ()
     sections = [
         Section("changed", "Changed facts", [*_changed(aligned, facts)]),
-        Section("groups", "Where they differ", [*_groups(aligned, metric, seed)]),
+        Section("groups", "Where they differ", [*further, *_groups(aligned, metric, seed)]),
         Section("numbers", "Other numbers", [*_all_metrics(aligned, estimates)]),
         Section("shared", "What they share", [*_shared(aligned)], folded=True),
         Section("method", "Method", _method(aligned, metric), folded=True),

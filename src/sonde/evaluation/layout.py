@@ -61,6 +61,7 @@ class Layout:
         browse: columns of the searchable table of facts.
         notes: sentences on method.
         extra: makes further tables and figures from the results and the estimates.
+        compared: makes tables and figures of several runs, from their results by name.
         lead: the ids of exhibits of `extra` that the report opens with, not its headlines.
         finding: the title and the summary as sentences, from results, estimates and the names of
             model and dataset; by default the first headline next to its control.
@@ -74,5 +75,6 @@ class Layout:
     browse: Sequence[str] = ("relation", "subject", "gold", "answer", "correct", "rank")
     notes: Sequence[str] = ()
     extra: "Callable[[Results, pl.DataFrame], Iterable[Exhibit]] | None" = None
+    compared: "Callable[[Mapping[str, Results]], Iterable[Exhibit]] | None" = None
     lead: Sequence[str] = ()
     finding: "Callable[[Results, pl.DataFrame, str, str], Iterable[Sentence]] | None" = None

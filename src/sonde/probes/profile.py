@@ -8,7 +8,7 @@ instrument stands next to its chance, which is what its answers get if they are 
 facts of the relation.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, NamedTuple, Self, cast
@@ -370,6 +370,7 @@ class Profile(Probe):
                 "models whose knowledge is known.",
             ),
             extra=_exhibits,
+            compared=_transitions,
             lead=("by-instrument",),
             finding=_finding,
         )
@@ -636,3 +637,30 @@ def _disputed(
 
 
 DISPUTED = 20  # facts shown
+
+
+def _transitions(runs: Mapping[str, Results]) -> Iterator[Exhibit]:
+    """How facts move between classes from the first run to each other one, and which facts."""
+    (first, *others), key = runs, ["relation", "subject", "gold"]
+    classes = {
+        name: results.table((*key, "class", "instrument_no")).filter(FIRST).select(
+            col("relation").cast(pl.String), *key[1:], col("class").cast(pl.String).alias(name)
+        ).collect()
+        for name, results in runs.items()
+    }  # fmt: skip
+    for other in others:
+        both = classes[first].join(classes[other], on=key, maintain_order="left")
+        counts = both.group_by(y=first, x=other).agg(color=pl.len())
+        grid = pl.DataFrame({"y": CLASSES}).join(pl.DataFrame({"x": CLASSES}), how="cross")
+        grid = grid.join(counts, on=("y", "x"), how="left", maintain_order="left")
+        title = f"Classes of the facts: {first} (rows) and {other} (columns)"
+        shown = grid.with_columns(col("color").fill_null(0))
+        yield Exhibit(
+            f"classes-{other}", title, shown, {"color": "count"}, "heat", "", other, first
+        )
+        moved = both.filter(col(first) != col(other)).sort(first, other, *key)
+        if len(moved):
+            note = f"{len(moved):,} of {len(both):,} facts are in another class."
+            yield Exhibit(
+                f"moved-{other}", f"Facts that {other} has in another class", moved, note=note
+            )
