@@ -234,7 +234,7 @@ def meaningless(view: View) -> Iterator[Sentence]:
         if not chat and model.get("details", {}).get("chat template"):
             yield say("chat", command="--chat always")
     if (cut := view.counts.get("unfinished", 0)) > CUT * n:
-        flag = "--chat-thinking" if int(chat.get("thinking", 0)) else "--max-tokens"
+        flag = "--chat-thinking" if int(chat.get("thinking", 0)) else "--set max_tokens=N"
         yield say("unfinished", k=cut, n=n, flag=flag)
 
 
