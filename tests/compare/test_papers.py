@@ -674,6 +674,8 @@ def test_relations_of_the_user_replace_those_of_the_paper(make: Callable[..., so
         ('[[view]]\nname = "A"\ntitle = "B"\ncolumns = 3', "columns must be"),
         ('[[view]]\nname = "A"\ntitle = "B"\nfigure = "pie"', "must be one of table, heat"),
         ('[[view]]\nname = "A"\ntitle = "B"\nbuild = "x"', "unknown build"),
+        ('[[view]]\nname = "A"\ntitle = "B"\nsort = "x"', "sort names no column"),
+        ('[view]\nname = "A"', "cannot be read"),
         ('[[view]]\nname = "A"\ntitle = "B"\n[view.runs]\nrun = "("', "pattern"),
     ],
 )
@@ -684,11 +686,24 @@ def test_a_paper_that_cannot_be_read(text: str, message: str, tmp_path: Path) ->
         read_paper(str(file))
 
 
+@pytest.mark.parametrize("line", ['columns = {"P@1" = "p_at_l"}', 'rows = {"Model" = "modle"}'])
+def test_a_view_of_unknown_names_is_not_filled(
+    line: str, make: Callable[..., sonde.Run], tmp_path: Path
+) -> None:
+    file = tmp_path / "my.toml"
+    file.write_text(f'[[view]]\nname = "A"\ntitle = "B"\n{line}\n')
+    run = make("optiprompt", "small", "lama", answer="fill")
+    with pytest.raises(UsageError, match="no run fits a table"):
+        paper(str(file), {"one": run})
+
+
 def test_bad_requests(make: Callable[..., sonde.Run]) -> None:
     runs = {"one": make("optiprompt", "small", "lama", answer="fill")}
     with pytest.raises(UsageError, match="did you mean 'ic-lke'"):
         paper("iclke", runs)
     with pytest.raises(UsageError, match="no run fits a table of 'monitor'; make one: sonde run"):
         paper("monitor", runs)
+    with pytest.raises(UsageError, match="has no easy facts"):
+        paper("belief", runs, easy=("one",))
     with pytest.raises(UsageError, match="has no relation 'P1'"):
         paper("belief", runs, relations=("P1",))
