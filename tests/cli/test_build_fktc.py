@@ -13,7 +13,7 @@ import pytest
 from sonde.data.builders import fktc
 from sonde.data.format import open_dataset
 from sonde.http import client
-from sonde.prompting.cues import questions
+from sonde.prompting.cues import question_templates
 from tests.command import COMMAND, PATIENCE, Sonde, files, override
 from tests.data.chat_server import failing, said, serving
 from tests.data.loopback import Reply
@@ -71,7 +71,7 @@ def test_a_model_brings_the_frames_that_are_missing(
     assert done.code == 0, done
     assert "endpoint: 6 answers, 0 kept from before; failed tries: none" in done.out
     built = open_dataset(out)
-    assert [len(questions(r)) for r in built.relations] == [7, 7]
+    assert [len(question_templates(r)) for r in built.relations] == [7, 7]
     assert "questions written by m" in built.card.sources
     assert sorted(p.name for p in tmp_path.iterdir()) == ["data", "frames"], "nothing else is left"
     assert sonde("data", "check", out).code == 0

@@ -21,8 +21,8 @@ from sonde.data.builders.work import Answer, Journal
 from sonde.data.catalog import load
 from sonde.data.check import problems
 from sonde.data.format import open_dataset
-from sonde.prompting.cues import questions
-from sonde.prompting.options import correct_for, correct_names
+from sonde.prompting.cues import question_templates
+from sonde.prompting.options import names_correct_for, names_correct_for_repeated_subjects
 from tests import worlds
 from tests.worlds import dataset_of, entity, question, template
 
@@ -120,7 +120,7 @@ def test_a_question_that_does_not_qualify_is_refused_for_a_reason(
 def test_own_questions_come_first_then_those_of_the_file() -> None:
     built = made(world(questions=(ASKED, OTHERS[0])), given={"P36": (ASKED, *OTHERS[1:], "no")})
     relation = built.dataset.relation("P36")
-    assert [t.text for t in questions(relation)] == [f"{t} [Y]." for t in (ASKED, *OTHERS)]
+    assert [t.text for t in question_templates(relation)] == [f"{t} [Y]." for t in (ASKED, *OTHERS)]
     assert [t.id for t in relation.templates] == [
         "P36-q1",
         "P36-q2",
@@ -128,7 +128,7 @@ def test_own_questions_come_first_then_those_of_the_file() -> None:
         "P36-frame-4",
         "P36-1",
     ]
-    assert {t.group for t in questions(relation)} == {"P36-q1"}
+    assert {t.group for t in question_templates(relation)} == {"P36-q1"}
     [gathered] = built.gathered
     assert (gathered.count("own"), gathered.count("file"), len(gathered.frames)) == (2, 2, 4)
     assert gathered.refused == {"repeated": 1, "malformed": 1}
@@ -137,13 +137,13 @@ def test_own_questions_come_first_then_those_of_the_file() -> None:
 def test_no_more_frames_than_asked_for() -> None:
     few = Recipe(frames=2)
     built = made(world(questions=(ASKED, *OTHERS)), few)
-    assert [t.id for t in questions(built.dataset.relation("P36"))] == ["P36-q1", "P36-q2"]
+    assert [t.id for t in question_templates(built.dataset.relation("P36"))] == ["P36-q1", "P36-q2"]
 
 
 def test_a_question_whose_group_is_gone_stands_for_itself(tmp_path: Path) -> None:
     dataset = world(questions=("no slot of the right form [X]", OTHERS[0]))
     built = made(dataset)
-    [frame] = questions(built.dataset.relation("P36"))
+    [frame] = question_templates(built.dataset.relation("P36"))
     assert (frame.id, frame.group) == ("P36-q2", "P36-q2")
     assert list(problems(built.dataset)) == []
 
@@ -164,7 +164,7 @@ def test_a_dataset_without_any_question_is_refused() -> None:
 
 def test_a_file_alone_can_bring_all_questions() -> None:
     built = made(world(questions=()), given={"P36": OTHERS, "P99": ("Who is [X]?",)})
-    found = questions(built.dataset.relation("P36"))
+    found = question_templates(built.dataset.relation("P36"))
     assert [t.text for t in found] == [f"{text} [Y]." for text in OTHERS]
     assert found[0].group == "P36-1", "made of the statement"
     assert built.strangers == 1
@@ -254,11 +254,11 @@ def test_atlas_needs_no_endpoint() -> None:
     assert len(full) == 21
     assert all(len(each.frames) >= 3 for each in built.gathered)
     for relation in built.dataset.relations:
-        texts = [t.text.removesuffix(" [Y].") for t in questions(relation)]
+        texts = [t.text.removesuffix(" [Y].") for t in question_templates(relation)]
         assert all(likeness(one, other) < 70 for one, other in combinations(texts, 2))
-        right = correct_names(atlas, relation.id)
+        right = names_correct_for_repeated_subjects(atlas, relation.id)
         for fact in built.dataset.facts(relation.id):
-            barred = correct_for(fact, right)
+            barred = names_correct_for(fact, right)
             assert not any(barred & set(entity.names) for entity in fact.wrong)
 
 
@@ -285,7 +285,7 @@ def test_a_model_is_asked_until_there_are_enough(tmp_path: Path) -> None:
         "I cannot help with that.", f"1. {OTHERS[0]}\n2. {OTHERS[1]}", OTHERS[2], "more"
     )
     built = written(chat, tmp_path / "j", world())
-    assert [t.text for t in questions(built.dataset.relation("P36"))] == [
+    assert [t.text for t in question_templates(built.dataset.relation("P36"))] == [
         f"{text} [Y]." for text in (ASKED, *OTHERS)
     ]
     assert len(chat.asked) == 3
@@ -304,7 +304,7 @@ def test_a_relation_without_questions_is_asked_about_by_its_statement(tmp_path: 
     chat = Scripted("\n".join((ASKED, *OTHERS)))
     built = written(chat, tmp_path / "j", world(questions=()))
     assert "[X] is ruled from [Y]." in chat.asked[0] and "capital" in chat.asked[0]
-    assert questions(built.dataset.relation("P36"))[0].text == f"{ASKED} [Y]."
+    assert question_templates(built.dataset.relation("P36"))[0].text == f"{ASKED} [Y]."
 
 
 def test_a_failure_names_what_is_missing_and_a_second_build_asks_only_for_that(

@@ -12,8 +12,12 @@ import pytest
 from sonde.core.errors import DataError
 from sonde.data.catalog import load
 from sonde.data.check import problems
-from sonde.prompting.cues import questions, sentences
-from sonde.prompting.options import correct_for, correct_names, negatives
+from sonde.prompting.cues import answer_last_templates, question_templates
+from sonde.prompting.options import (
+    draw_wrong_names,
+    names_correct_for,
+    names_correct_for_repeated_subjects,
+)
 
 SEVEN = tuple(
     f"Where, in {word} words, lies [X]?" for word in "one two three four five six no".split()
@@ -37,7 +41,7 @@ def written(
 
 def test_frames_become_questions_with_a_place_for_the_answer(tmp_path: Path) -> None:
     relation = load(f"fktc:{written(tmp_path, row('Ulm', 'Germany'))}").relation("P17")
-    found = questions(relation)
+    found = question_templates(relation)
     assert [frame.text for frame in found] == [f"{text} [Y]." for text in SEVEN]
     assert found[0].id == "P17-fktc-1" and found[0].source == "manual"
     assert {frame.source for frame in found[1:]} == {"paraphrase"}
@@ -55,7 +59,7 @@ def test_label_kind_and_statements_are_those_of_atlas(tmp_path: Path) -> None:
     atlas = load("atlas").relation("P17")
     assert (ours.label, ours.kind) == (atlas.label, atlas.kind)
     assert ours.templates[7:] == tuple(t for t in atlas.templates if t.style == "statement")
-    assert sentences(ours) == sentences(atlas)
+    assert answer_last_templates(ours) == answer_last_templates(atlas)
 
 
 def test_a_relation_that_atlas_does_not_know_is_judged_by_its_rows(tmp_path: Path) -> None:
@@ -93,7 +97,7 @@ def test_frames_that_repeat_or_are_too_few_are_counted(tmp_path: Path) -> None:
     written(tmp_path, row("Ulm", "Germany"), frames=(*SEVEN[:6], SEVEN[0]))
     written(tmp_path, row("Ulm", "Germany"), frames=(*SEVEN[:5], "no slot?"), name="P30-subclass")
     dataset = load(f"fktc:{tmp_path}")
-    assert [len(questions(r)) for r in dataset.relations] == [6, 5]
+    assert [len(question_templates(r)) for r in dataset.relations] == [6, 5]
     assert dataset.notes["templates_repeated"] == 1
     assert dataset.notes["templates_without_slots"] == 1
     assert dataset.notes["relations_without_seven_frames"] == 1
@@ -108,9 +112,9 @@ def test_rows_that_call_a_right_object_wrong_are_counted_and_kept(tmp_path: Path
     )
     dataset = load(f"fktc:{tmp_path}")
     assert dataset.notes["rows_with_a_right_object_as_wrong"] == 2
-    right = correct_names(dataset, "P17")
+    right = names_correct_for_repeated_subjects(dataset, "P17")
     left = [
-        negatives(fact, correct_for(fact, right), (), seed=0, limit=5)
+        draw_wrong_names(fact, names_correct_for(fact, right), (), seed=0, limit=5)
         for fact in dataset.facts("P17")
     ]
     assert left == [(("Peru",), 1), (("Mali",), 1), (("Peru", "Mali"), 0)]
@@ -194,9 +198,9 @@ def test_the_published_files_hold_what_is_known_of_them(shared: Path) -> None:
         "templates_without_slots": 0,
     }
     assert sum(1 for r in dataset.relations for _ in dataset.facts(r.id)) == 16_186
-    six = [r.id for r in dataset.relations if len(questions(r)) == 6]
+    six = [r.id for r in dataset.relations if len(question_templates(r)) == 6]
     assert six == ["P101", "P264", "P276"]
-    assert all(len(questions(r)) == 7 for r in dataset.relations if r.id not in six)
-    assert all(len(sentences(r)) >= 7 for r in dataset.relations)
+    assert all(len(question_templates(r)) == 7 for r in dataset.relations if r.id not in six)
+    assert all(len(answer_last_templates(r)) >= 7 for r in dataset.relations)
     assert all(len(f.wrong) == 5 for r in dataset.relations for f in dataset.facts(r.id))
     assert list(problems(dataset)) == []

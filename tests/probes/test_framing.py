@@ -17,8 +17,8 @@ from sonde.core.errors import AbilityError, DataError, UsageError
 from sonde.core.facts import Dataset, Entity, commonest_objects
 from sonde.core.fingerprints import draw_key
 from sonde.probes.framing import Framing
-from sonde.prompting.matching import clean_answer, correct, language_of
-from sonde.prompting.options import correct_for, correct_names
+from sonde.prompting.matching import answer_contains_name, clean_answer, comparison_language
+from sonde.prompting.options import names_correct_for, names_correct_for_repeated_subjects
 from sonde.prompts import Generate, Score
 from tests.worlds import CAPITAL, INSTRUMENT, fact, facts, relation, world
 
@@ -233,13 +233,13 @@ def literal(probe: Framing, data: Dataset) -> Iterator[tuple[tuple[str, str, str
 def _of_relation(
     probe: Framing, data: Dataset, id: str, rows: list[Prompt], held: set[str]
 ) -> Iterator[tuple[tuple[str, str], float]]:
-    names = correct_names(data, id)
-    gold = {f.id: correct_for(f, names) for f in data.facts(id)}
+    names = names_correct_for_repeated_subjects(data, id)
+    gold = {f.id: names_correct_for(f, names) for f in data.facts(id)}
     guess = commonest_objects(data.split_frame(id))[0][0]
-    language = language_of(probe.language, "")
+    language = comparison_language(probe.language, "")
 
     def holds(text: str, fact: str) -> bool:
-        return correct(clean_answer(text), gold[fact], language)
+        return answer_contains_name(clean_answer(text), gold[fact], language)
 
     def equals(text: str, fact: str) -> bool:
         return clean_answer(text) != "" and clean_answer(text) in {

@@ -8,7 +8,7 @@ from sonde.core.facts import Dataset
 from sonde.probes.base import Capability
 from sonde.probes.belief import Belief
 from sonde.probes.lama import Lama
-from sonde.prompting.templates import closing_mark
+from sonde.prompting.templates import missing_full_stop
 from tests.worlds import dataset_of, fact, relation, template
 
 MASKED: frozenset[Capability] = frozenset({"fill", "score"})
@@ -16,7 +16,7 @@ CAUSAL: frozenset[Capability] = frozenset({"score", "generate"})
 
 
 def test_optimised_templates_are_read_as_they_were_trained() -> None:
-    assert not closing_mark(template("t", "[X] [Y]", source="optimised"))
+    assert not missing_full_stop(template("t", "[X] [Y]", source="optimised"))
 
 
 def unclosed() -> Dataset:

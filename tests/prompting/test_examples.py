@@ -20,11 +20,11 @@ from sonde.prompting.examples import (
     PromptLayout,
     ShotsPer,
     Style,
+    choose_fixed_examples,
+    default_prompt_layout,
     fill_question,
-    fixed_examples,
-    keys_of,
-    mix,
-    usual_layout,
+    mix_keys,
+    random_keys,
 )
 from tests.worlds import (
     CAPITAL,
@@ -51,7 +51,7 @@ def eligible(style: Style) -> Callable[[Relation], Sequence[Template]]:
 def prompts(data: Dataset, asked: Sequence[Fact], by: Template, **settings: Any) -> list[str]:
     """The prompts of facts of one relation, with their usual names."""
     style = settings.get("style", "mask")
-    few = FewShot(data, eligible(style), lambda relation: usual_layout(style), **settings)
+    few = FewShot(data, eligible(style), lambda relation: default_prompt_layout(style), **settings)
     rows = {
         "fact": [f.id for f in asked],
         "subject": [f.subject.name for f in asked],
@@ -98,15 +98,15 @@ def test_the_smallest_keys_are_taken_and_one_fact_of_each_subject() -> None:
 
 
 def test_a_draw_from_many_facts_is_that_of_a_sort() -> None:
-    keys = keys_of(0, map(str, range(1000)))
+    keys = random_keys(0, map(str, range(1000)))
     draw = Draw(keys, pool(*((str(i), str(i), str(i)) for i in range(1000))))
     assert draw.take(3) == np.argsort(keys)[:3].tolist()
     assert draw.take(1000) == np.argsort(keys).tolist()
 
 
 def test_mixed_keys_make_other_draws() -> None:
-    keys = keys_of(0, map(str, range(100)))
-    orders = {tuple(np.argsort(mix(keys, key))[:5]) for key in range(50)}
+    keys = random_keys(0, map(str, range(100)))
+    orders = {tuple(np.argsort(mix_keys(keys, key))[:5]) for key in range(50)}
     assert len(orders) == 50
 
 
@@ -139,7 +139,7 @@ def test_the_papers_own_prompt_comes_out() -> None:
 
 
 def test_spans_hold_the_answers_of_the_examples() -> None:
-    few = FewShot(world(), eligible("mask"), lambda r: usual_layout("mask"), shots=2)
+    few = FewShot(world(), eligible("mask"), lambda r: default_prompt_layout("mask"), shots=2)
     asked = pl.DataFrame({"fact": ["f"], "subject": ["Iraq"], "names": [["Iraq"]]})
     [row] = few.prompts(CAPITAL, FIRST, asked).iter_rows(named=True)
     a, b, c, d = row["example_spans"]
@@ -163,7 +163,9 @@ def test_a_fact_is_never_its_own_example(context: Context, per: ShotsPer, seed: 
 
 
 def test_a_subject_under_another_name_is_no_example_either() -> None:
-    few = FewShot(world(facts(8)), eligible("mask"), lambda r: usual_layout("mask"), shots=7)
+    few = FewShot(
+        world(facts(8)), eligible("mask"), lambda r: default_prompt_layout("mask"), shots=7
+    )
     asked = pl.DataFrame(
         {"fact": ["P36-Peru"], "subject": ["old Peru"], "names": [["Peru", "old Peru"]]}
     )
@@ -251,7 +253,7 @@ def test_a_context_with_examples_needs_shots() -> None:
 
 
 def test_an_answer_ends_with_one_full_stop() -> None:
-    example = usual_layout("qa").example
+    example = default_prompt_layout("qa").example
     assert example("Where?", ["Lima"]) == ("Q: Where?\nA: ", "Lima.\n")
     assert example("Where?", ["Washington, D.C."]) == ("Q: Where?\nA: ", "Washington, D.C.\n")
 
@@ -274,13 +276,13 @@ def test_a_question_template_that_does_not_ask_first_is_rejected(text: str) -> N
 
 
 def test_fixed_examples_are_training_facts_if_there_are_enough() -> None:
-    shown = fixed_examples(world(), "P36", 2)
+    shown = choose_fixed_examples(world(), "P36", 2)
     assert shown["split"].to_list() == ["train"] * 4  # two are spares
     assert not shown["held"].any()
 
 
 def test_fixed_examples_that_are_prompted_otherwise_are_held() -> None:
-    shown = fixed_examples(world(facts(training=0)), "P36", 2)
+    shown = choose_fixed_examples(world(facts(training=0)), "P36", 2)
     assert shown["held"].to_list() == [True, True]
 
 
@@ -288,4 +290,6 @@ def test_two_facts_of_one_name_are_not_both_shown() -> None:
     held = [
         fact("P36", entity("Peru", id=f"Q{i}"), "Lima", id=str(i), split="train") for i in range(5)
     ]
-    assert fixed_examples(world([*held, *capitals(6)]), "P36", 5)["subject"].is_unique().all()
+    assert (
+        choose_fixed_examples(world([*held, *capitals(6)]), "P36", 5)["subject"].is_unique().all()
+    )

@@ -13,9 +13,9 @@ from sonde.probes.belief_icl import BeliefIcl
 from sonde.probes.framing import Framing
 from sonde.probes.ic_lke import IcLke
 from sonde.probes.monitor import Monitor
-from sonde.prompting.cues import first_verdict
+from sonde.prompting.cues import parse_leading_verdict
 from sonde.prompting.examples import fill_question
-from sonde.prompting.languages import ENGLISH, PHRASINGS, in_english, phrasing
+from sonde.prompting.languages import ENGLISH, PHRASINGS, build_phrasing, notice_about_english_words
 from sonde.prompting.matching import lemmatize
 from tests.probes.shares import texts
 from tests.worlds import dataset_of, fact
@@ -47,25 +47,25 @@ def test_a_language_is_written_out_whole(language: str) -> None:
     own = PHRASINGS[language]
     assert "[MASK]" in own.mask and "[S]" in own.check
     assert len(set(own.verdicts)) == 2
-    assert [first_verdict(f"{word}。") for word in own.verdicts] == ["True", "False"]
+    assert [parse_leading_verdict(f"{word}。") for word in own.verdicts] == ["True", "False"]
     assert len(set(own.separators)) == len(own.separators)
     if language != "en":
         assert own.mask != ENGLISH.mask and own.qa != ENGLISH.qa and own.check != ENGLISH.check
 
 
 def test_settings_stand_in_the_place_of_a_language_s_own() -> None:
-    own = phrasing("ja", instruction="一語で。", markers=("Q：", "A："), stop="．")
+    own = build_phrasing("ja", instruction="一語で。", markers=("Q：", "A："), stop="．")
     assert (own.mask, own.qa, own.question, own.answer, own.stop) == (
         *("一語で。", "一語で。", "Q：", "A：", "．"),
     )
-    assert phrasing("fi") == phrasing("") == ENGLISH
+    assert build_phrasing("fi") == build_phrasing("") == ENGLISH
     with pytest.raises(UsageError, match="markers takes two texts"):
         Monitor(markers=("Q",))
 
 
 def test_what_is_not_written_out_is_told() -> None:
-    assert in_english(["ja", "en", ""], "markers") == ()
-    (note,) = in_english(["fi", "ja", "sw"], "markers")
+    assert notice_about_english_words(["ja", "en", ""], "markers") == ()
+    (note,) = notice_about_english_words(["fi", "ja", "sw"], "markers")
     assert "fi, sw" in note
 
 

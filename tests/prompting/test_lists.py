@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from sonde.core.errors import TemplateError
 from sonde.core.facts import Dataset
-from sonde.prompting.options import offer_options
+from sonde.prompting.options import build_option_table
 from sonde.prompting.sequences import (
     NAMES,
     Line,
     ListLayout,
-    draw_lines,
-    list_before,
+    build_draws_and_lines,
+    extend_spans_over_spaces,
     list_layout,
-    with_space,
+    write_list_before_each,
 )
 from tests.worlds import entity, fact, facts, world
 
@@ -45,7 +45,7 @@ def lists(draw: st.DrawFn) -> list[Line]:
 
 def capitals(data: Dataset, seed: int = 0) -> list[str]:
     """The subjects of the facts of a draw, in its order."""
-    [draw], lines = draw_lines(data.frame("P36").filter(split="train"), [seed])
+    [draw], lines = build_draws_and_lines(data.frame("P36").filter(split="train"), [seed])
     return [lines[row].subject for row in draw.take(99)]
 
 
@@ -69,7 +69,7 @@ def test_a_span_holds_the_object_and_is_preceded_by_what_precedes_it(
 
 def test_a_span_takes_the_spaces_before_it_but_nothing_else() -> None:
     text, spans = LAYOUTS["colon"].write(LINES)
-    assert [text[a:b] for a, b in with_space(text, spans)] == [" Lima", " Wellington"]
+    assert [text[a:b] for a, b in extend_spans_over_spaces(text, spans)] == [" Lima", " Wellington"]
 
 
 @pytest.mark.parametrize(
@@ -103,16 +103,16 @@ def test_a_new_fact_moves_no_other() -> None:
 
 
 def test_a_fact_about_the_subject_is_replaced_by_the_next() -> None:
-    [draw], lines = draw_lines(world().frame("P36"), [0])
+    [draw], lines = build_draws_and_lines(world().frame("P36"), [0])
     order = [lines[row] for row in draw.take(9)]
     asked = {"relation": ["P36"], "subject": ["x"], "subject_names": [["x", order[1].subject]]}
-    [text] = list_before(pl.DataFrame(asked), ListLayout(), draw, lines, 3)
+    [text] = write_list_before_each(pl.DataFrame(asked), ListLayout(), draw, lines, 3)
     assert text == ListLayout().write([order[0], order[2], order[3]])[0] + "x "
 
 
 def test_options_are_the_own_object_and_wrong_ones() -> None:
     held = [*facts(), fact("P36", "Egypt", "Giza", id="second", split="train")]
-    egypt = offer_options(world(held), "P36", 4).filter(fact="P36-Egypt").row(0, named=True)
+    egypt = build_option_table(world(held), "P36", 4).filter(fact="P36-Egypt").row(0, named=True)
     assert "Cairo" in egypt["options"] and "Giza" not in egypt["options"]
     assert egypt["n_options"] == 4 and egypt["options"] == sorted(egypt["options"])
     assert egypt["spellings"] == egypt["options"] and egypt["gold_spellings"] == ["Cairo"]
@@ -120,7 +120,7 @@ def test_options_are_the_own_object_and_wrong_ones() -> None:
 
 def test_all_names_of_options_are_offered_if_they_are_wanted() -> None:
     held = [*facts()[:7], fact("P36", "Egypt", entity("Cairo", "al-Qahira"))]
-    rows = offer_options(world(held), "P36", aliases=True)
+    rows = build_option_table(world(held), "P36", aliases=True)
     assert all("al-Qahira" in names for names in rows["spellings"].to_list())
     assert rows["gold_spellings"].to_list() == [["Vienna"], ["Cairo", "al-Qahira"]]
     assert not any("al-Qahira" in names for names in rows["options"].to_list())
@@ -128,4 +128,4 @@ def test_all_names_of_options_are_offered_if_they_are_wanted() -> None:
 
 def test_the_baseline_is_the_most_common_of_the_options() -> None:
     held = [fact("P36", name, city) for name, city in (("a", "X"), ("b", "X"), ("c", "Y"))]
-    assert offer_options(world(held), "P36")["baseline"].to_list() == [True, True, False]
+    assert build_option_table(world(held), "P36")["baseline"].to_list() == [True, True, False]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sonde.prompting.matching import parse_date, parse_number, same_literal
+from sonde.prompting.matching import is_same_number_or_date, parse_date, parse_number
 
 DAYS = st.dates(min_value=date(100, 1, 1), max_value=date(9998, 12, 31))
 
@@ -25,21 +25,26 @@ def test_every_way_to_write_a_day_is_that_day(day: date) -> None:
     )
     for way in ways:
         assert parse_date(way) == (day.year, day.month, day.day), way
-        assert same_literal(way, str(day.year)) and same_literal(way, f"{month} {day.year}")
-        assert same_literal(str(day.year), way) is False
-        assert same_literal(way, f"1 {month} {day.year + 1}") is False
+        assert is_same_number_or_date(way, str(day.year)) and is_same_number_or_date(
+            way, f"{month} {day.year}"
+        )
+        assert is_same_number_or_date(str(day.year), way) is False
+        assert is_same_number_or_date(way, f"1 {month} {day.year + 1}") is False
 
 
 @given(st.integers(0, 10**9), st.sampled_from([",", " ", "\u202f"]))
 def test_thousands_may_be_parted(number: int, mark: str) -> None:
     parted = f"{number:,}".replace(",", mark)
     assert parse_number(parted) == number == parse_number(f"{number}.0")
-    assert same_literal(parted, str(number)) is True
-    assert same_literal(parted, str(number + 1)) is False
-    assert same_literal(f"-{number + 1}", str(number + 1)) is False
+    assert is_same_number_or_date(parted, str(number)) is True
+    assert is_same_number_or_date(parted, str(number + 1)) is False
+    assert is_same_number_or_date(f"-{number + 1}", str(number + 1)) is False
 
 
 @pytest.mark.parametrize("text", ["", "x", "3 km", "03/12/1950", "1950s", "31 June 1950", "12,34"])
 def test_other_texts_are_neither(text: str) -> None:
     assert parse_date(text) is None and parse_number(text) is None
-    assert same_literal(text, "1950") is None and same_literal("1950", text) is None
+    assert (
+        is_same_number_or_date(text, "1950") is None
+        and is_same_number_or_date("1950", text) is None
+    )

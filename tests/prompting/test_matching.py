@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from sonde.core.errors import UsageError
 from sonde.prompting.matching import (
     PLAIN,
-    alike,
+    answer_contains_name,
+    answers_agree,
     check_language,
     clean_answer,
-    consistent,
-    correct,
+    count_words,
+    is_contained,
     lemmatize,
-    within,
-    word_count,
+    one_contains_other,
 )
 
 WORDS = st.sampled_from(
@@ -69,8 +69,8 @@ TEXTS = st.one_of(st.text(max_size=20), st.lists(WORDS, max_size=5).map(" ".join
     ],
 )
 def test_an_answer_that_holds_the_name_is_right(answer: str, name: str) -> None:
-    assert correct(answer, [name])
-    assert consistent(answer, name)
+    assert answer_contains_name(answer, [name])
+    assert answers_agree(answer, name)
 
 
 @pytest.mark.parametrize(
@@ -101,34 +101,36 @@ def test_an_answer_that_holds_the_name_is_right(answer: str, name: str) -> None:
     ],
 )
 def test_a_part_of_the_name_or_of_a_word_is_not_right(answer: str, name: str) -> None:
-    assert not correct(answer, [name])
+    assert not answer_contains_name(answer, [name])
 
 
 def test_any_name_will_do() -> None:
-    assert correct("Holland", ["the Netherlands", "Holland"])
-    assert not correct("Holland", [])
+    assert answer_contains_name("Holland", ["the Netherlands", "Holland"])
+    assert not answer_contains_name("Holland", [])
 
 
 def test_consistency_goes_both_ways_and_correctness_one() -> None:
-    assert consistent("city", "Tokyo City") and consistent("Tokyo City", "city")
-    assert correct("Tokyo City", ["city"]) and not correct("city", ["Tokyo City"])
+    assert answers_agree("city", "Tokyo City") and answers_agree("Tokyo City", "city")
+    assert answer_contains_name("Tokyo City", ["city"]) and not answer_contains_name(
+        "city", ["Tokyo City"]
+    )
 
 
 def test_matching_is_not_transitive() -> None:
-    assert consistent("New York", "York") and consistent("York", "York Minster")
-    assert not consistent("New York", "York Minster")
+    assert answers_agree("New York", "York") and answers_agree("York", "York Minster")
+    assert not answers_agree("New York", "York Minster")
 
 
 def test_an_empty_answer_is_like_an_empty_one_alone() -> None:
-    assert consistent("", " . ")
-    assert not consistent("", "Paris") and not consistent("Paris", "\n")
+    assert answers_agree("", " . ")
+    assert not answers_agree("", "Paris") and not answers_agree("Paris", "\n")
 
 
 def test_the_language_says_which_words_are_one() -> None:
-    assert consistent("die Gitarren", "eine Gitarre", "de")
-    assert not consistent("Gitarren", "Gitarre", PLAIN)
-    assert consistent("les villes", "ville", "fr")
-    assert not consistent("guitars", "guitar", PLAIN)
+    assert answers_agree("die Gitarren", "eine Gitarre", "de")
+    assert not answers_agree("Gitarren", "Gitarre", PLAIN)
+    assert answers_agree("les villes", "ville", "fr")
+    assert not answers_agree("guitars", "guitar", PLAIN)
 
 
 def test_an_unknown_language_is_refused_with_those_there_are() -> None:
@@ -140,7 +142,7 @@ def test_an_unknown_language_is_refused_with_those_there_are() -> None:
 
 def test_words_are_counted_by_spaces_and_punctuation_is_none() -> None:
     texts = ("", " .", "Paris", " Paris.", "Jean-Paul", "New York", "New York .", "«Rome»", "서울")
-    assert [word_count(text) for text in texts] == [0, 0, 1, 1, 1, 2, 2, 1, 1]
+    assert [count_words(text) for text in texts] == [0, 0, 1, 1, 1, 2, 2, 1, 1]
 
 
 @pytest.mark.parametrize(
@@ -158,7 +160,7 @@ def test_words_are_counted_by_spaces_and_punctuation_is_none() -> None:
     ],
 )
 def test_words_of_scripts_without_spaces_are_not_counted(text: str) -> None:
-    assert word_count(text) is None
+    assert count_words(text) is None
 
 
 UNSPACED = ("東京都市南", "アフリカ", "กรุงเทพ", "ភ្នំពេញ", "ວຽງຈັນ", "ရန်ကုန်", "ལྷས")
@@ -170,9 +172,9 @@ def test_a_name_inside_a_run_of_characters_is_not_right(name: str, data: st.Data
     script = next(script for script in UNSPACED if set(name) <= set(script))
     around = st.text(script, max_size=3)
     before, after = data.draw(around), data.draw(around)
-    assert correct(f"{before}{name}{after}", [name]) == (before == after == "")
-    assert correct(f"{before}、{name}。{after}", [name])
-    assert word_count(f"{before}{name}{after}") is None
+    assert answer_contains_name(f"{before}{name}{after}", [name]) == (before == after == "")
+    assert answer_contains_name(f"{before}、{name}。{after}", [name])
+    assert count_words(f"{before}{name}{after}") is None
 
 
 SPACED = st.text(st.sampled_from("aÉß9.,+#-_ '’、。؟？हिन्दी서울дом\u0301"), max_size=20)
@@ -193,30 +195,30 @@ def test_scripts_with_spaces_are_cut_as_ever(text: str) -> None:
     cut = [w.replace(",", "") if numbers.fullmatch(w) else w.casefold() for w in found]
     assert lemmatize(text, PLAIN) == " ".join(cut)
     counted = sum(any(map(str.isalnum, piece)) for piece in text.split())
-    assert word_count(text) == counted
+    assert count_words(text) == counted
 
 
 @given(TEXTS)
 def test_every_answer_is_like_itself_however_it_is_written(text: str) -> None:
-    assert consistent(text, text)
-    assert consistent(text, f"  {text} ")
-    assert correct(text, [text]) == bool(lemmatize(text))
+    assert answers_agree(text, text)
+    assert answers_agree(text, f"  {text} ")
+    assert answer_contains_name(text, [text]) == bool(lemmatize(text))
 
 
 @given(TEXTS, TEXTS)
 def test_a_right_answer_is_consistent_with_the_name_and_order_does_not_matter(
     one: str, other: str
 ) -> None:
-    assert consistent(one, other) == consistent(other, one)
-    if correct(one, [other]):
-        assert consistent(one, other)
+    assert answers_agree(one, other) == answers_agree(other, one)
+    if answer_contains_name(one, [other]):
+        assert answers_agree(one, other)
 
 
 @given(TEXTS, TEXTS, TEXTS)
 def test_words_around_an_answer_do_not_make_it_wrong(before: str, name: str, after: str) -> None:
     said = lemmatize(name, PLAIN)
     joined = " ".join(filter(None, (lemmatize(before, PLAIN), said, lemmatize(after, PLAIN))))
-    assert within(said, joined) == bool(said)
+    assert is_contained(said, joined) == bool(said)
 
 
 @given(st.lists(WORDS, max_size=4), st.lists(WORDS, max_size=4))
@@ -226,8 +228,8 @@ def test_one_is_within_the_other_if_its_lemmas_are_a_run_of_the_others(
     a, b = lemmatize(" ".join(one)), lemmatize(" ".join(other))
     part, whole = a.split(), b.split()
     runs = [whole[i : i + len(part)] for i in range(len(whole))]
-    assert within(a, b) == (bool(part) and part in runs)
-    assert alike(a, b) == (a == b or within(a, b) or within(b, a))
+    assert is_contained(a, b) == (bool(part) and part in runs)
+    assert one_contains_other(a, b) == (a == b or is_contained(a, b) or is_contained(b, a))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sonde.core.facts import Dataset, Entity, Fact, Selection, commonest_objects
 from sonde.evaluation.tables import fact_table
-from sonde.prompting.templates import pair_names
+from sonde.prompting.templates import pairs_with_subject_names
 from tests.worlds import relation, world
 
 LETTERS = st.sampled_from("abc")
@@ -60,6 +60,6 @@ def test_columns_and_a_plain_walk_give_the_same_pairs(facts: list[Fact], limit: 
     pairs = fact_table(dataset, "pair").select(columns)
     assert pairs.rows() == list(plainly(dataset, "P1"))
     assert (
-        pair_names(dataset, "P1").select("fact", "names").rows()
+        pairs_with_subject_names(dataset, "P1").select("fact", "names").rows()
         == pairs.select("fact", "aliases").rows()
     )

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.errors import DataError
-from sonde.prompting.sequences import Line, invent_names, places, with_unknown, with_wrong
+from sonde.prompting.sequences import (
+    Line,
+    choose_replaced_places,
+    invent_names,
+    replace_objects_with_wrong,
+    replace_subjects_with_invented,
+)
 
 CAPITALS = {"Peru": "Lima", "Chile": "Santiago", "Norway": "Oslo", "Kenya": "Nairobi"}
 LINES = tuple(Line(fact=x, subject=x, object=y) for x, y in CAPITALS.items())
@@ -49,18 +55,18 @@ def test_no_name_is_made_up_twice() -> None:
 
 
 def test_a_block_stands_in_the_middle() -> None:
-    assert places(3, 9, "block", 0) == (3, 4, 5)
+    assert choose_replaced_places(3, 9, "block", 0) == (3, 4, 5)
 
 
 def test_spread_places_are_drawn_and_rise() -> None:
-    drawn = places(40, 200, "spread", 0)
+    drawn = choose_replaced_places(40, 200, "spread", 0)
     assert list(drawn) == sorted(set(drawn)) and len(drawn) == 40
-    assert drawn != places(40, 200, "spread", 1)
-    assert set(places(10, 200, "spread", 0)) < set(drawn)
+    assert drawn != choose_replaced_places(40, 200, "spread", 1)
+    assert set(choose_replaced_places(10, 200, "spread", 0)) < set(drawn)
 
 
 def test_an_unknown_fact_keeps_its_object_and_its_neighbours() -> None:
-    changed = with_unknown(LINES, (1, 3), 0, CAPITALS)
+    changed = replace_subjects_with_invented(LINES, (1, 3), 0, CAPITALS)
     assert [line.object for line in changed] == [line.object for line in LINES]
     assert (changed[0], changed[2]) == (LINES[0], LINES[2])
     assert not {changed[1].subject, changed[3].subject} & set(CAPITALS)
@@ -73,13 +79,15 @@ def test_an_unknown_fact_keeps_its_object_and_its_neighbours() -> None:
 def test_an_unknown_fact_has_another_year(objects: list[str], seed: int) -> None:
     lines = [Line(fact=f"{i}", subject=f"s{i}", object=o) for i, o in enumerate(objects)]
     years = sorted(map(int, objects))
-    for before, after in zip(lines, with_unknown(lines, range(len(lines)), seed, ()), strict=True):
+    for before, after in zip(
+        lines, replace_subjects_with_invented(lines, range(len(lines)), seed, ()), strict=True
+    ):
         assert after.object != before.object
         assert years[0] <= int(after.object) <= max(years[-1], years[0] + 1)
 
 
 def test_incorrect_facts_have_each_other_s_objects() -> None:
-    changed = with_wrong(LINES, (0, 1, 3), own, tuple(CAPITALS.values()), 0)
+    changed = replace_objects_with_wrong(LINES, (0, 1, 3), own, tuple(CAPITALS.values()), 0)
     assert changed[2] == LINES[2]
     assert Counter(line.object for line in changed) == Counter(CAPITALS.values())
     assert all(changed[i].object != LINES[i].object for i in (0, 1, 3))
@@ -93,10 +101,12 @@ def test_incorrect_facts_have_each_other_s_objects() -> None:
 def test_an_incorrect_object_is_never_right(objects: list[str], also: list[str], seed: int) -> None:
     lines = [Line(fact=f"{i}", subject=f"s{i}", object=o) for i, o in enumerate(objects)]
     right = {f"s{i}": frozenset({o, also[i]}) for i, o in enumerate(objects)}
-    changed = with_wrong(lines, range(len(lines)), lambda x: right[x.subject], "abcd", seed)
+    changed = replace_objects_with_wrong(
+        lines, range(len(lines)), lambda x: right[x.subject], "abcd", seed
+    )
     assert all(line.object not in right[line.subject] for line in changed)
 
 
 def test_a_fact_that_cannot_be_made_wrong_is_refused() -> None:
     with pytest.raises(DataError, match="'Peru' cannot be made wrong"):
-        with_wrong(LINES, (0,), own, ["Lima"], 0)
+        replace_objects_with_wrong(LINES, (0,), own, ["Lima"], 0)

@@ -15,11 +15,11 @@ from sonde.probes.belief import Belief
 from sonde.probes.lama import Lama
 from sonde.prompting import templates
 from sonde.prompting.templates import (
-    closing_mark,
     content_free,
     fill_templates,
+    missing_full_stop,
     name_parts,
-    pair_names,
+    pairs_with_subject_names,
     usual_names,
 )
 from sonde.prompts import Generate, PromptBatch, Score
@@ -125,8 +125,8 @@ def test_open_templates_are_closed_once() -> None:
     ],
 )
 def test_the_mark_is_that_of_the_language_or_script(text: str, language: str, mark: str) -> None:
-    assert closing_mark(Template(id="t", text=text), language) == mark
-    assert closing_mark(Template(id="t", text=text, source="optimised"), language) == ""
+    assert missing_full_stop(Template(id="t", text=text), language) == mark
+    assert missing_full_stop(Template(id="t", text=text, source="optimised"), language) == ""
 
 
 def test_facts_of_one_subject_and_date_are_one_pair_with_all_names() -> None:
@@ -137,7 +137,7 @@ def test_facts_of_one_subject_and_date_are_one_pair_with_all_names() -> None:
         fact("P36", entity("Hexagon", id="Q1"), "Lyon", id="c", split="train"),
         replace(fact("P36", france, "Vichy", id="d"), date="1940"),
     ]
-    names = pair_names(dataset_of(facts), "P36").select("fact", "names").rows()
+    names = pairs_with_subject_names(dataset_of(facts), "P36").select("fact", "names").rows()
     assert names == [("a", ["France", "Gaul", "Hexagon"]), ("d", ["France"])]
 
 

@@ -13,10 +13,14 @@ from polars import col
 
 from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Fact, Selection, Template
-from sonde.prompting.cues import Form, question_examples, question_prompt, questions
-from sonde.prompting.examples import fill_question, fixed_examples
+from sonde.prompting.cues import Form, question_prompt, question_templates, write_question_examples
+from sonde.prompting.examples import choose_fixed_examples, fill_question
 from sonde.prompting.matching import clean_answer
-from sonde.prompting.options import correct_for, correct_names, negatives
+from sonde.prompting.options import (
+    draw_wrong_names,
+    names_correct_for,
+    names_correct_for_repeated_subjects,
+)
 
 __all__ = ["Parted", "Shape", "clean_answer", "find_fact", "free", "of_fact"]
 
@@ -107,7 +111,7 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
 
     Without an answer it is the fact's object, whose probability MONITOR takes.
     """
-    wordings = questions(dataset.relation(fact.relation), shape.frames or None)
+    wordings = question_templates(dataset.relation(fact.relation), shape.frames or None)
     if not wordings:
         raise UsageError(
             f"relation {fact.relation!r} of dataset {dataset.name!r} has no question templates; "
@@ -115,9 +119,9 @@ def of_fact(dataset: Dataset, fact: Fact, shape: Shape, answer: str | None) -> l
         )
     before, turns, count = examples(dataset, fact, wordings[0], shape)
     gold = fact.objects[0].name
-    correct = correct_for(fact, correct_names(dataset, fact.relation))
+    correct = names_correct_for(fact, names_correct_for_repeated_subjects(dataset, fact.relation))
     pool, seed = dataset.object_names(fact.relation), dataset.selection.seed
-    wrong, _ = negatives(fact, correct, pool, seed, shape.negatives)
+    wrong, _ = draw_wrong_names(fact, correct, pool, seed, shape.negatives)
 
     def put(kind: Kind, label: str, frame: Template, name: str = "") -> Parted:
         text, parts = parted(before, frame, fact.subject.name, name, shape.form)
@@ -142,12 +146,12 @@ def examples(
     if not shape.shots:
         return "", (), 0
     whole = dataset.select(Selection(split=fact.split, seed=dataset.selection.seed))
-    shown = fixed_examples(whole, fact.relation, shape.shots)
+    shown = choose_fixed_examples(whole, fact.relation, shape.shots)
     if fact.id in shown.filter("held")["fact"]:  # MONITOR excludes it; here another replaces it
-        shown = fixed_examples(whole, fact.relation, shape.shots + 1)
+        shown = choose_fixed_examples(whole, fact.relation, shape.shots + 1)
     others = shown.filter(~col("subject").is_in(fact.subject.names)).head(shape.shots)
     usual = others.select("subject", object=col("object_names").list.first().list.first())
-    text, turns = question_examples(base, usual.to_dicts(), shape.form)
+    text, turns = write_question_examples(base, usual.to_dicts(), shape.form)
     return text, tuple(turns), others.height
 
 

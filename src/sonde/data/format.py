@@ -37,7 +37,7 @@ from sonde.data.lines import (
     regular,
     write_rows,
 )
-from sonde.prompting.languages import with_answer_slot
+from sonde.prompting.languages import add_answer_slot
 
 FORMAT = 1
 HASH_SIZE = 16
@@ -241,7 +241,7 @@ def read_templates(
 def template_of(row: Row) -> Template:
     """A template from its row, with the row's place in every complaint."""
     id, written = row.text("id"), row.text("text")
-    text = with_answer_slot(written)  # of a question
+    text = add_answer_slot(written)  # of a question
     style = "question" if text != written else "statement"
     try:
         return Template(

@@ -40,7 +40,7 @@ from sonde.core.facts import ANSWER_SLOT, DATE_SLOT, SLOT, SUBJECT_SLOT, Dataset
 from sonde.core.fingerprints import draw_key
 from sonde.core.reports import Estimate
 from sonde.evaluation.stats import LEVEL, resampled_sums
-from sonde.prompting.matching import split_words, word_count
+from sonde.prompting.matching import count_words, split_words
 from sonde.prompting.segmenting import PACKAGES
 
 if TYPE_CHECKING:
@@ -167,7 +167,9 @@ class Diversity(NamedTuple):
 def lexical(relations: Sequence[Relation], seed: int = 0) -> Diversity:
     """Diversity of words, of relations whose templates all have words that can be told apart."""
     spaced = [
-        r for r in relations if all(word_count(t.text, r.language) is not None for t in r.templates)
+        r
+        for r in relations
+        if all(count_words(t.text, r.language) is not None for t in r.templates)
     ]
     estimate = _over_relations(
         spaced, lambda r: [words(t.text, r.language) for t in r.templates], jaccard_distance, seed

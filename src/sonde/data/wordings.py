@@ -20,7 +20,7 @@ from sonde.core.errors import TemplateError
 from sonde.core.facts import ANSWER_SLOT, Card, Dataset, Kind, Relation, Source, Style, Template
 from sonde.data.format import hash_files, worded_relations
 from sonde.data.lines import Row, complete_rows, read_rows
-from sonde.prompting.languages import QUESTION_MARKS, with_answer_slot
+from sonde.prompting.languages import QUESTION_MARKS, add_answer_slot
 
 ATLAS = Path(__file__).parent / "bundled" / "atlas"
 
@@ -57,7 +57,7 @@ def gather(
     repeated = without_slots = 0
     for relation, words, source in wordings:
         places[relation] += 1
-        texts, text = kept.setdefault(relation, {}), with_answer_slot(" ".join(words.split()))
+        texts, text = kept.setdefault(relation, {}), add_answer_slot(" ".join(words.split()))
         if text in texts:
             repeated += 1
             continue

@@ -13,17 +13,28 @@ from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.prompts import Block
 from sonde.evaluation.layout import Layout
-from sonde.prompting.abstaining import ABSTAINING_HELP, ALL, abstaining, check_abstaining
-from sonde.prompting.languages import MARKERS_HELP, STOP_HELP, Phrasing, check_markers, phrasing
+from sonde.prompting.abstaining import (
+    ABSTAINING_HELP,
+    ALL,
+    build_abstention_test,
+    check_abstaining_setting,
+)
+from sonde.prompting.languages import (
+    MARKERS_HELP,
+    STOP_HELP,
+    Phrasing,
+    build_phrasing,
+    check_markers,
+)
 from sonde.prompting.matching import (
     AUTO,
     LANGUAGE_HELP,
+    answer_contains_name,
     check_language,
     clean_answer,
-    correct,
-    language_of,
+    comparison_language,
 )
-from sonde.prompting.templates import CLOSE_HELP, closing_notice
+from sonde.prompting.templates import CLOSE_HELP, describe_closed_templates
 from sonde.prompts import PromptBatch
 
 if TYPE_CHECKING:
@@ -139,7 +150,7 @@ class Probe:
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether a generated answer states one of the names."""
-        return correct(answer, names, language)
+        return answer_contains_name(answer, names, language)
 
     # today's runs call these
     def suited(self, can: frozenset[Capability]) -> Self:
@@ -156,7 +167,7 @@ class TextProbe(Probe):
     abstaining: tuple[str, ...] = setting((ALL,), ABSTAINING_HELP, analysis_only=True)
 
     def __post_init__(self) -> None:
-        check_abstaining(self.abstaining)
+        check_abstaining_setting(self.abstaining)
 
     def judge_text(
         self,
@@ -168,7 +179,7 @@ class TextProbe(Probe):
         """One row per generated answer, compared after `clean` by `accepts`."""
         from sonde.evaluation.judge import judge_text
 
-        abstains = abstaining(self.abstaining)
+        abstains = build_abstention_test(self.abstaining)
         return judge_text(answers, facts, accepts or self.accepts, clean, abstains)
 
 
@@ -182,18 +193,18 @@ class LemmaProbe(TextProbe):
         check_language(self.language)
         super().__post_init__()
 
-    def language_of(self, language: str) -> str:
+    def comparison_language(self, language: str) -> str:
         """The language that answers about a relation of this language are compared in."""
-        return language_of(self.language, language)
+        return comparison_language(self.language, language)
 
     def check_languages(self, data: Dataset) -> None:
         """Raise if answers about a relation cannot be compared."""
         for relation in data.asked_relations():
-            check_language(self.language_of(relation.language))
+            check_language(self.comparison_language(relation.language))
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether the lemmas of a name are consecutive in the answer."""
-        return correct(answer, names, self.language_of(language))
+        return answer_contains_name(answer, names, self.comparison_language(language))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,7 +220,7 @@ class MarkedProbe(TextProbe):
 
     def phrasing_of(self, relation: Relation, **words: str) -> Phrasing:
         """The words around the facts of a relation."""
-        return phrasing(relation.language, markers=self.markers, stop=self.stop, **words)
+        return build_phrasing(relation.language, markers=self.markers, stop=self.stop, **words)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,7 +255,9 @@ class MaskProbe(Probe):
 
     def notices(self, data: Dataset) -> tuple[str, ...]:
         relations = data.asked_relations() if self.close else ()
-        return closing_notice((r, template) for r in relations for template in self.templates(r))
+        return describe_closed_templates(
+            (r, template) for r in relations for template in self.templates(r)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)

@@ -18,7 +18,7 @@ from sonde.evaluation.judge import judge
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results
 from sonde.probes.base import MaskProbe, Probe
-from sonde.prompting.templates import content_free, fill_templates, pair_names
+from sonde.prompting.templates import content_free, fill_templates, pairs_with_subject_names
 from sonde.prompts import FillMask, PromptBatch, Score
 
 CONTENT_FREE = ("N/A", "", "?")
@@ -46,7 +46,7 @@ class PairProbe(Probe):
     def pairs(self, data: Dataset, relation: Relation) -> pl.DataFrame:
         """The pairs of a relation with the subject's names to prompt with."""
         names = col("names").list.head(1) if self.aliases == "original" else col("names")
-        return pair_names(data, relation.id).with_columns(subject=names)
+        return pairs_with_subject_names(data, relation.id).with_columns(subject=names)
 
     def pair_metrics(self, matches: m.Matches | None = None) -> Sequence[m.Metric | m.Special]:
         """What is estimated of all pairs; `matches` decides whether two answers agree."""

@@ -30,11 +30,11 @@ from sonde.prompting.examples import (
     PromptLayout,
     ShotsPer,
     Style,
-    keys_of,
-    usual_layout,
+    default_prompt_layout,
+    random_keys,
 )
-from sonde.prompting.languages import INSTRUCTION_HELP, in_english
-from sonde.prompting.matching import alike, lemmatize, word_count
+from sonde.prompting.languages import INSTRUCTION_HELP, notice_about_english_words
+from sonde.prompting.matching import count_words, lemmatize, one_contains_other
 from sonde.prompts import Generate, PromptBatch, Sample
 
 BATCH = 1024  # pairs that are prompted template by template, so that equal beginnings meet
@@ -90,7 +90,7 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
 
     def notices(self, data: Dataset) -> tuple[str, ...]:
         languages = () if self.instruction else data.languages()
-        return in_english(languages, "instruction, markers and stop")
+        return notice_about_english_words(languages, "instruction, markers and stop")
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation, template by template: answers, then samples of some."""
@@ -118,7 +118,7 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
         sample = Sample(count=self.samples, max_tokens=self.max_tokens, seed=seed)
         pairs = {relation.id: self.pairs(data, relation) for relation in relations}
         ids = [(relation, fact) for relation in pairs for fact in pairs[relation]["fact"]]
-        order = np.argsort(keys_of(seed, ("samples:" + ":".join(pair) for pair in ids)))
+        order = np.argsort(random_keys(seed, ("samples:" + ":".join(pair) for pair in ids)))
         limit = self.sampled_facts if self.samples else 0
         sampled = {ids[i] for i in order[:limit].tolist()}
         for relation in relations:
@@ -140,7 +140,9 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
                         yield PromptBatch(frame=again, request=sample)
 
     def _prompt_layout(self, relation: Relation) -> PromptLayout:
-        return usual_layout(self.style, self.phrasing_of(relation, instruction=self.instruction))
+        return default_prompt_layout(
+            self.style, self.phrasing_of(relation, instruction=self.instruction)
+        )
 
     def _sampled_prompt(
         self, fact: str, templates: Sequence[Template], aliases: Sequence[str], seed: int
@@ -159,7 +161,7 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """Answers as their lemmas. Samples are separate rows until `combine`."""
         relations = facts.select(col("relation").cast(pl.String), "language").unique().rows()
-        languages = {id: self.language_of(language) for id, language in relations}
+        languages = {id: self.comparison_language(language) for id, language in relations}
         result = answers.result
         if isinstance(result, Samples):
             texts = zip(answers.frame["relation"], to_arrow(result.texts).to_pylist(), strict=True)
@@ -182,7 +184,7 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
         return rows.with_columns(
             generated=col("answer").str.strip_chars(),
             answer=pl.Series([lemmatize(*each) for each in words], dtype=pl.String),
-            n_words=pl.Series([word_count(*each) for each in words], dtype=pl.UInt16),
+            n_words=pl.Series([count_words(*each) for each in words], dtype=pl.UInt16),
         )
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -192,7 +194,9 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
             return rows
         samples = drawn.select(*PROMPT, "samples", "counts").explode("samples", "counts")
         samples = samples.join(rows.select(*PROMPT, "answer"), on=PROMPT)
-        matching = pl.Series([alike(*pair) for pair in samples["answer", "samples"].rows()])
+        matching = pl.Series(
+            [one_contains_other(*pair) for pair in samples["answer", "samples"].rows()]
+        )
         share = col("counts").filter("matching").sum() / col("counts").sum()
         shares = samples.with_columns(matching=matching).group_by(PROMPT).agg(confidence=share)
         rows = rows.drop("samples", "counts")
@@ -207,7 +211,7 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
         prompts: dict[str, Any] = {"den": pl.len(), "counts": "prompts"}
         points = prompts | {"unit": "points", "better": "zero"}
         return (
-            *self.pair_metrics(alike),
+            *self.pair_metrics(one_contains_other),
             m.Metric(
                 "one_word_rate",
                 num=(col("n_words") == 1).sum(),

@@ -23,7 +23,11 @@ from sonde.evaluation.layout import Layout
 from sonde.evaluation.metrics import accuracy, harmonic_mean, mean
 from sonde.evaluation.tables import FACT, FACTS, fact_table
 from sonde.probes.base import Probe
-from sonde.prompting.options import correct_for, correct_names, negatives
+from sonde.prompting.options import (
+    draw_wrong_names,
+    names_correct_for,
+    names_correct_for_repeated_subjects,
+)
 from sonde.prompting.templates import fill_templates, usual_names
 from sonde.prompts import PromptBatch, Score
 
@@ -46,14 +50,17 @@ def find_cases(data: Dataset, relation: Relation) -> pl.DataFrame:
     near = data.frame(relation.id).filter(split=NEIGHBORS).with_columns(case=case)
     facts = pl.concat([prompted, near.filter(col("case").is_in(prompted["fact"].to_list()))])
     counts = dict(commonest_objects(data.split_frame(relation.id)))
-    correct, pool = correct_names(data, relation.id), data.object_names(relation.id)
+    correct, pool = (
+        names_correct_for_repeated_subjects(data, relation.id),
+        data.object_names(relation.id),
+    )
     rows = []
     for fact in facts_of(facts.drop("case")):
         names = {name for entity in fact.objects for name in entity.names}
         wrong = [entity.name for entity in fact.wrong if entity.name not in names]
         if not fact.wrong:
-            names_correct = correct_for(fact, correct)
-            wrong = list(negatives(fact, names_correct, pool, data.selection.seed, 1)[0])
+            names_correct = names_correct_for(fact, correct)
+            wrong = list(draw_wrong_names(fact, names_correct, pool, data.selection.seed, 1)[0])
         true, new = fact.objects[0].name, next(iter(wrong), None)
         first = min((true, new or true), key=lambda name: (-counts.get(name, 0), name))
         rows.append((true, new, first == true))

@@ -29,7 +29,7 @@ from sonde.probes.ic_lke import (
     check_offers,
     offer_facts,
 )
-from sonde.prompting.sequences import Line, ListLayout, with_space
+from sonde.prompting.sequences import Line, ListLayout, extend_spans_over_spaces
 from sonde.prompts import KEY, PromptBatch, Score, TokenLogprobs
 
 Fact = dict[str, Any]  # a row of the dataset's frame, with `options`
@@ -130,7 +130,7 @@ class EicLke(ChoiceProbe):
                 "facts": [line.fact for line in lines],
                 "option": option,
                 "prefix": text,
-                "spans": with_space(text, (spans[place] for place in at)),
+                "spans": extend_spans_over_spaces(text, (spans[place] for place in at)),
             }
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:

@@ -35,17 +35,21 @@ from sonde.probes.monitor import CuedProbe
 from sonde.prompting.cues import (
     VERDICTS,
     Task,
-    first_verdict,
-    questions,
-    sentences,
-    statements,
-    task_examples,
+    answer_last_templates,
+    parse_leading_verdict,
+    question_templates,
+    statement_templates,
     task_prompt,
+    write_task_examples,
 )
 from sonde.prompting.matching import clean_answer
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
-TASKS: Mapping[Task, Any] = {"wp": sentences, "qa": questions, "fc": statements}
+TASKS: Mapping[Task, Any] = {
+    "wp": answer_last_templates,
+    "qa": question_templates,
+    "fc": statement_templates,
+}
 TRUE, FALSE, NEITHER = "True", "False", ""
 ANSWER_TOKENS, VERDICT_TOKENS = 15, 5
 BLOCK = 1024  # facts for which a template comes after the other, so that texts share a shard
@@ -131,7 +135,7 @@ class Framing(CuedProbe, LemmaProbe):
         return tuple({t.id: t for task in ("qa", "wp", "fc") for t in tasks[task]}.values())
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        """As `with_cues`; `baseline` and `baseline_lemmas`: the most common object is correct."""
+        """Also `baseline` and `baseline_lemmas`: whether the most common object is correct."""
         facts = super().facts(data)
         columns = facts.select("majority", "correct_names", "language").rows()
         equal = pl.Series([is_name(*row) for row in columns])
@@ -171,7 +175,7 @@ class Framing(CuedProbe, LemmaProbe):
                             named += [("wrong", name) for name in fact["wrong"]]
                         known = (task, *(example["subject"] for example in fact["examples"]))
                         if known not in written:  # nearly all facts have the same examples
-                            written[known] = task_examples(
+                            written[known] = write_task_examples(
                                 task, templates[0], fact["examples"], form, around, first
                             )
                         shown, spans = written[known]
@@ -210,7 +214,9 @@ class Framing(CuedProbe, LemmaProbe):
         rows = self.judge_text(answers, facts, accepts=is_name)
         lemmas = self.judge_text(answers, facts)["correct"]
         pairs = rows["answer", "object"].rows()
-        verdicts = pl.Series([first_verdict(answer) for answer, _ in pairs], dtype=pl.String)
+        verdicts = pl.Series(
+            [parse_leading_verdict(answer) for answer, _ in pairs], dtype=pl.String
+        )
         rows = rows.with_columns(
             correct_lemmas=when(NONE).then(lemmas),
             verdict=when(STATEMENT).then(verdicts),

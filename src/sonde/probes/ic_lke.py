@@ -22,15 +22,15 @@ from sonde.evaluation.judge import judge_options, numbered
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, LemmaProbe, Probe, first_met
-from sonde.prompting.examples import TRAIN, Draw, slots_of
-from sonde.prompting.options import MANY, offer_options, select_options
+from sonde.prompting.examples import TRAIN, Draw, slot_values
+from sonde.prompting.options import MANY, build_option_table, select_options
 from sonde.prompting.sequences import (
     Line,
     ListLayout,
-    choose_templates,
-    draw_lines,
-    list_before,
+    build_draws_and_lines,
+    choose_answer_last_templates,
     list_layout,
+    write_list_before_each,
 )
 from sonde.prompts import Generate, PromptBatch, Score
 
@@ -202,7 +202,7 @@ class IcLke(ChoiceProbe, LemmaProbe):
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation and context by context, so that equal beginnings meet."""
         others = {*self.contexts} - {"examples"}
-        chosen = choose_templates(data, self.templates_per_source) if others else {}
+        chosen = choose_answer_last_templates(data, self.templates_per_source) if others else {}
         if "generate" in self.contexts:
             self.check_languages(data)
         reasons = set[str | None]()
@@ -223,13 +223,16 @@ class IcLke(ChoiceProbe, LemmaProbe):
                 for (seed, draw), n in passes[:1] if alone else passes:
                     if template is not None and alone:
                         rows = part.iter_rows(named=True)
-                        slots = ({SUBJECT_SLOT: row["subject"], **slots_of(row)} for row in rows)
+                        slots = ({SUBJECT_SLOT: row["subject"], **slot_values(row)} for row in rows)
                         texts = list(map(template.filled, slots))
                     else:
                         layout = separated
                         if template is not None:
                             layout = replace(layout, pair=template.text)
-                        texts = [(text, "") for text in list_before(part, layout, draw, lines, n)]
+                        texts = [
+                            (text, "")
+                            for text in write_list_before_each(part, layout, draw, lines, n)
+                        ]
                     generated = context == "generate"
                     key = {
                         "relation": relation.id,
@@ -271,7 +274,9 @@ def offer_facts(
     examples."""
     first, facts = data.selection.seed, data.frame(relation)
     training = facts.filter(split=TRAIN)
-    draws, lines = draw_lines(training if len(training) else facts, range(first, first + seeds))
+    draws, lines = build_draws_and_lines(
+        training if len(training) else facts, range(first, first + seeds)
+    )
     facts = data.asked_frame(relation)
     names = facts["subject_names"].to_list()
     counts = [len(draws[0].take(n, {(relation, name) for name in row})) for row in names]
@@ -279,7 +284,7 @@ def offer_facts(
         when(col("n_options") < 2).then(lit(ONE_OPTION))
         .when(col("n_examples") == 0).then(lit(NO_EXAMPLE))
     )  # fmt: skip
-    offer = offer_options(data, relation, max_options, aliases=aliases).drop("fact")
+    offer = build_option_table(data, relation, max_options, aliases=aliases).drop("fact")
     offer = offer.with_columns(n_examples=pl.Series(counts, dtype=pl.UInt32))
     return facts.with_columns(offer.with_columns(excluded=reason)), draws, lines
 

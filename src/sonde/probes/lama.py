@@ -17,7 +17,7 @@ from sonde.core.facts import Dataset, Relation, Template, commonest_objects
 from sonde.evaluation import metrics as m
 from sonde.evaluation.layout import Layout
 from sonde.probes.base import MaskProbe
-from sonde.prompting.options import listed_options
+from sonde.prompting.options import options_in_facts
 from sonde.prompting.templates import fill_templates, name_parts, template_by_number, usual_names
 from sonde.prompts import FillMask, Names, PromptBatch, Score
 
@@ -134,7 +134,7 @@ class Lama(MaskProbe):
     def _listed_options(self, facts: pl.DataFrame) -> pl.Series | None:
         """The options that facts name; None if not all do, or they are not used."""
         own = self.options == "own" and self.answer == "score"
-        return listed_options(facts) if own and facts["wrong_ids"].list.len().min() else None
+        return options_in_facts(facts) if own and facts["wrong_ids"].list.len().min() else None
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """Also the rank of the best correct object if a control answers with the most common

@@ -20,8 +20,14 @@ from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.metrics import ABSTENTION, Group, Metric, accuracy, mean, spread
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import MarkedProbe
-from sonde.prompting.cues import Form, question_examples, question_prompt, questions, with_cues
-from sonde.prompting.matching import begins_with, clean_answer
+from sonde.prompting.cues import (
+    Form,
+    add_cue_columns,
+    question_prompt,
+    question_templates,
+    write_question_examples,
+)
+from sonde.prompting.matching import begins_with_name, clean_answer
 from sonde.prompts import KEY, TEXTS, Generate, PromptBatch, Score
 
 Rule = Literal["exact", "prefix", "any"]
@@ -82,8 +88,8 @@ class CuedProbe(MarkedProbe):
     length_setting = "shots"
 
     def facts(self, data: Dataset) -> pl.DataFrame:
-        """As `with_cues`."""
-        return with_cues(fact_table(data), data, self.shots, self.negatives)
+        """As `add_cue_columns`."""
+        return add_cue_columns(fact_table(data), data, self.shots, self.negatives)
 
     @property
     def title(self) -> str:
@@ -126,7 +132,7 @@ class Monitor(CuedProbe):
         super().__post_init__()
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
-        return questions(relation, self.frames or None)
+        return question_templates(relation, self.frames or None)
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         facts = super().facts(data)
@@ -157,7 +163,9 @@ class Monitor(CuedProbe):
                     options.append((gold,))
                     cues = [(base, "right", gold), *((t, "none", "") for t in templates)]
                     cues += product(misled, ["wrong"], fact["wrong"])
-                    before, spans = question_examples(base, fact["examples"], self.frame, around)
+                    before, spans = write_question_examples(
+                        base, fact["examples"], self.frame, around
+                    )
                     for prompt_no, (template, cue, name) in enumerate(cues):
                         text = before + question_prompt(template, subject, self.frame, name, around)
                         key = (relation.id, fact["fact"], template.id, subject)
@@ -195,7 +203,7 @@ class Monitor(CuedProbe):
         lines = []
         for fact, name, answer in rows["fact_no", "object", "answer"].rows():
             cue = clean_answer(name)
-            lines.append((answer == gold[fact], answer == cue != "", begins_with(answer, cue)))
+            lines.append((answer == gold[fact], answer == cue != "", begins_with_name(answer, cue)))
         rows = rows.hstack(pl.DataFrame(lines, ("named", "copied", "begun"), orient="row"))
         probs = col("token_probs")
         of_fact = rows.group_by("fact_no").agg(

@@ -28,19 +28,19 @@ from sonde.evaluation.judge import judge_options, judge_text
 from sonde.evaluation.layout import Exhibit, Layout, Sentence
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, Probe, first_met
-from sonde.prompting.abstaining import ALL, abstaining
+from sonde.prompting.abstaining import ALL, build_abstention_test
 from sonde.prompting.examples import (
     TRAIN,
     Draw,
     Pool,
     fill_question,
-    keys_of,
-    slots_of,
+    random_keys,
+    slot_values,
 )
-from sonde.prompting.languages import phrasing
-from sonde.prompting.matching import clean_answer, correct, language_of
+from sonde.prompting.languages import build_phrasing
+from sonde.prompting.matching import answer_contains_name, clean_answer, comparison_language
 from sonde.prompting.sequences import Line, list_layout
-from sonde.prompting.templates import CLOSE_HELP, closing_mark, fill_templates, usual_names
+from sonde.prompting.templates import CLOSE_HELP, fill_templates, missing_full_stop, usual_names
 from sonde.prompts import AnyRequest, Generate, PromptBatch, Score
 
 HELD = "used as examples in the prompts"
@@ -171,10 +171,10 @@ class Profile(Probe):
             yield batch("generated list", generate, listed)
         questions = [t for t in templates if t.style == "question"]
         for k, template in enumerate((t for t in templates if t not in questions), 1):
-            mark = closing_mark(template, language) if self.close else ""
+            mark = missing_full_stop(template, language) if self.close else ""
             texts = []
             for row, object in shown:
-                before, after = template.filled({SUBJECT_SLOT: row["subject"], **slots_of(row)})
+                before, after = template.filled({SUBJECT_SLOT: row["subject"], **slot_values(row)})
                 texts.append(f"{before}{object}{after.rstrip()}{mark}\n")
             examples_before = lit("".join(texts))
             subjects = usual_names(facts)
@@ -194,11 +194,13 @@ class Profile(Probe):
             rows = facts.iter_rows(named=True)
             if questions:
                 id = questions[0].id
-                texts = [fill_question(questions[0], r["subject"], "qa", slots_of(r)) for r in rows]
+                texts = [
+                    fill_question(questions[0], r["subject"], "qa", slot_values(r)) for r in rows
+                ]
             else:
                 id, label = LISTED, relation.label or relation.id
                 texts = [f"What is the {label} of {row['subject']}?" for row in rows]
-            words = phrasing(language)
+            words = build_phrasing(language)
             if not self.bare_question:
                 texts = [f"{words.question}{text}\n{words.answer}" for text in texts]
             yield batch("question", generate, texts, id)
@@ -218,7 +220,7 @@ class Profile(Probe):
             if pool is selected or len(pool) >= n:
                 break
         n = min(n, len(selected) // 3) if pool is selected else n
-        keys = keys_of(
+        keys = random_keys(
             data.selection.seed, (f"profile:{relation.id}:{fact}" for fact in pool["fact"])
         )
         examples = pool[Draw(keys, Pool(pool)).take(n)]
@@ -251,11 +253,13 @@ class Profile(Probe):
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         if isinstance(answers.result, Completions):
-            return judge_text(answers, facts, self.accepts, clean_answer, abstaining((ALL,)))
+            return judge_text(
+                answers, facts, self.accepts, clean_answer, build_abstention_test((ALL,))
+            )
         return judge_options(answers, facts)
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
-        return correct(answer, names, language_of("auto", language))
+        return answer_contains_name(answer, names, comparison_language("auto", language))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """With chance, the class of each fact, what dealt answers get, and P(known)."""

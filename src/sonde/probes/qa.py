@@ -23,11 +23,11 @@ from sonde.probes.base import LemmaProbe
 from sonde.prompting.examples import Context, FewShot, PromptLayout, ShotsPer
 from sonde.prompting.matching import (
     clean_answer,
+    is_contained,
+    is_same_number_or_date,
     lemmatize,
     parse_date,
     parse_number,
-    same_literal,
-    within,
 )
 from sonde.prompts import Generate, PromptBatch
 
@@ -197,7 +197,7 @@ class Qa(LemmaProbe):
 
     def _count(self, text: str, objects: Sequence[Sequence[str]], language: str) -> tuple[int, int]:
         """How many of the objects a list names, and how many other things."""
-        language = self.language_of(language)
+        language = self.comparison_language(language)
         line = text.strip().partition("\n")[0]
         parts = line.split(self.separator.strip()) if self.separator else [line]
         answers = {
@@ -205,11 +205,12 @@ class Qa(LemmaProbe):
         }
 
         def is_name(answer: str, name: str) -> bool:
-            literal = same_literal(answer, name)  # dates and numbers are compared by meaning
+            # dates and numbers are compared by meaning
+            literal = is_same_number_or_date(answer, name)
             if literal is not None:
                 return literal
             stated, wanted = lemmatize(answer, language), lemmatize(name, language)
-            equal = within(wanted, stated) if self.match == "within" else stated == wanted
+            equal = is_contained(wanted, stated) if self.match == "within" else stated == wanted
             return bool(wanted) and equal
 
         fits = [

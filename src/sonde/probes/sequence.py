@@ -23,13 +23,13 @@ from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import reselect
 from sonde.probes.ic_lke import LISTED, ListProbe
 from sonde.prompting.examples import TRAIN
-from sonde.prompting.options import correct_for, correct_names
+from sonde.prompting.options import names_correct_for, names_correct_for_repeated_subjects
 from sonde.prompting.sequences import (
     Line,
-    draw_lines,
-    places,
-    with_unknown,
-    with_wrong,
+    build_draws_and_lines,
+    choose_replaced_places,
+    replace_objects_with_wrong,
+    replace_subjects_with_invented,
 )
 from sonde.prompts import PromptBatch, TokenLogprobs
 
@@ -101,23 +101,25 @@ class LkeSequence(ListProbe):
         frame, objects, several = (
             data.asked_frame(id),
             data.object_names(id),
-            correct_names(data, id),
+            names_correct_for_repeated_subjects(data, id),
         )
-        right = {fact.id: correct_for(fact, several) for fact in facts_of(frame)}
-        draws, lines = draw_lines(frame, range(seed, seed + self.seeds))
+        right = {fact.id: names_correct_for(fact, several) for fact in facts_of(frame)}
+        draws, lines = build_draws_and_lines(frame, range(seed, seed + self.seeds))
         for number, draw in enumerate(draws):
             clean = [lines[row] for row in draw.take(self.length)]
             if (length := len(clean)) < LEAST:
                 return
             # of a short list the same share; the same places in all lists, to average them
             count = max(1, min(length - 2, round(self.replaced * length / self.length)))
-            at = places(count, length, self.sequence_layout, seed)
+            at = choose_replaced_places(count, length, self.sequence_layout, seed)
             versions: dict[str, Sequence[Line]] = {"clean": clean}
             draw_seed, changed = seed + number, "changed"
             if self.replace == "unknown":
-                versions[changed] = with_unknown(clean, at, draw_seed, real, relation.language)
+                versions[changed] = replace_subjects_with_invented(
+                    clean, at, draw_seed, real, relation.language
+                )
             elif self.replace == "incorrect":
-                versions[changed] = with_wrong(
+                versions[changed] = replace_objects_with_wrong(
                     clean, at, lambda x: right[x.fact], objects, draw_seed
                 )
             for version, listed in versions.items():

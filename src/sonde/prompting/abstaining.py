@@ -72,46 +72,46 @@ PHRASES: dict[str, tuple[str, ...]] = {
 """Phrases by language that models generate instead of an answer."""
 
 
-def check_abstaining(chosen: Sequence[str]) -> None:
+def check_abstaining_setting(chosen: Sequence[str]) -> None:
     """Raise UsageError for a text that is neither the name of a list nor a phrase."""
     for name in chosen:
-        if not plain(name) or (len(name) == 2 and name.isascii() and name not in PHRASES):
+        if not normalize_words(name) or (len(name) == 2 and name.isascii() and name not in PHRASES):
             raise UsageError(
                 f"setting abstaining: there is no list of phrases for {name!r}; known: "
                 f"{', '.join(sorted(PHRASES))}, {ALL} and {NONE}, or write a phrase of your own"
             )
 
 
-def abstaining(chosen: tuple[str, ...] = (ALL,)) -> Callable[[str], bool]:
+def build_abstention_test(chosen: tuple[str, ...] = (ALL,)) -> Callable[[str], bool]:
     """A function that decides whether an answer abstains, by lists of phrases and by phrases.
 
-    >>> abstains = abstaining()
+    >>> abstains = build_abstention_test()
     >>> abstains("I don’t know."), abstains("Unknown"), abstains("Unknown Pleasures")
     (True, True, False)
-    >>> abstaining(("none", "pass"))("Pass!")
+    >>> build_abstention_test(("none", "pass"))("Pass!")
     True
     """
     lists = PHRASES.values() if ALL in chosen else [PHRASES.get(name, ()) for name in chosen]
     phrases = {name for name in chosen if name not in {*PHRASES, ALL, NONE}}
     phrases.update(phrase for listed in lists for phrase in listed)
-    whole = frozenset(map(plain, phrases))
+    whole = frozenset(map(normalize_words, phrases))
     # a phrase of several words ends with a space; scripts without spaces have none
-    several = [f"{plain(phrase)} " for phrase in phrases if " " in phrase]
+    several = [f"{normalize_words(phrase)} " for phrase in phrases if " " in phrase]
     unspaced = [p for p in whole if len(p) > 2 and re.search(f"[{UNSPACED}]", p)]
     beginnings = (*several, *unspaced)
 
     @cache
     def abstains(answer: str) -> bool:
-        text = plain(clean_answer(answer))
+        text = normalize_words(clean_answer(answer))
         return text in whole or f"{text} ".startswith(beginnings)
 
     return abstains
 
 
-def plain(text: str) -> str:
+def normalize_words(text: str) -> str:
     """The words of a text in lower case, separated by single spaces.
 
-    >>> plain("I don’t know…"), plain("N/A")
+    >>> normalize_words("I don’t know…"), normalize_words("N/A")
     ('i dont know', 'n a')
     """
     folded = unicodedata.normalize("NFKC", text).casefold()

@@ -21,10 +21,14 @@ from typing import Any, Literal
 import polars as pl
 
 from sonde.core.facts import Dataset, Relation, Template, facts_of
-from sonde.prompting.examples import fill_question, fixed_examples, write_examples
+from sonde.prompting.examples import choose_fixed_examples, fill_question, join_examples
 from sonde.prompting.languages import ENGLISH, PHRASINGS, Phrasing
-from sonde.prompting.matching import word_count
-from sonde.prompting.options import correct_for, correct_names, negatives
+from sonde.prompting.matching import count_words
+from sonde.prompting.options import (
+    draw_wrong_names,
+    names_correct_for,
+    names_correct_for_repeated_subjects,
+)
 
 Form = Literal["plain", "qa"]
 Cue = Literal["none", "right", "wrong"]
@@ -36,7 +40,7 @@ VERDICTS = {
     for around in PHRASINGS.values()
     for word, verdict in zip(around.verdicts, ("True", "False"), strict=True)
 }
-UNSPACED = tuple(word for word in VERDICTS if word_count(word) is None)
+UNSPACED = tuple(word for word in VERDICTS if count_words(word) is None)
 
 EXAMPLE = pl.Struct(dict.fromkeys(("subject", "object", "wrong"), pl.String))
 COLUMNS: Mapping[str, Any] = {
@@ -48,7 +52,7 @@ COLUMNS: Mapping[str, Any] = {
 }
 
 
-def with_cues(facts: pl.DataFrame, data: Dataset, shots: int, n_wrong: int) -> pl.DataFrame:
+def add_cue_columns(facts: pl.DataFrame, data: Dataset, shots: int, n_wrong: int) -> pl.DataFrame:
     """The table of facts with what prompts with cues and examples need.
 
     Args:
@@ -62,18 +66,18 @@ def with_cues(facts: pl.DataFrame, data: Dataset, shots: int, n_wrong: int) -> p
     rows = []
     for relation in data.asked_relations():
         id, seed = relation.id, data.selection.seed
-        names, pool = correct_names(data, id), data.object_names(id)
+        names, pool = names_correct_for_repeated_subjects(data, id), data.object_names(id)
         examples, held = [], set[str]()
         if shots:
-            shown = fixed_examples(data, id, shots)
+            shown = choose_fixed_examples(data, id, shots)
             held = set(shown.filter("held")["fact"])
             for fact in facts_of(shown.drop("held")):
-                wrong, _ = negatives(fact, correct_for(fact, names), pool, seed, 1)
+                wrong, _ = draw_wrong_names(fact, names_correct_for(fact, names), pool, seed, 1)
                 object, other = fact.objects[0].name, "".join(wrong)
                 examples.append({"subject": fact.subject.name, "object": object, "wrong": other})
         for fact in facts_of(data.asked_frame(id)):
-            correct = correct_for(fact, names)
-            wrong, dropped = negatives(fact, correct, pool, seed, n_wrong)
+            correct = names_correct_for(fact, names)
+            wrong, dropped = draw_wrong_names(fact, correct, pool, seed, n_wrong)
             others = [e for e in examples if e["subject"] not in fact.subject.names][:shots]
             reason = "used as an example" if fact.id in held else None
             rows.append((sorted(correct), wrong, dropped, others, reason))
@@ -81,25 +85,25 @@ def with_cues(facts: pl.DataFrame, data: Dataset, shots: int, n_wrong: int) -> p
     return facts.with_columns(columns.get_columns())
 
 
-def questions(relation: Relation, limit: int | None = None) -> tuple[Template, ...]:
+def question_templates(relation: Relation, limit: int | None = None) -> tuple[Template, ...]:
     """The relation's question templates, the base question first; all or `limit` of them."""
     return tuple(t for t in relation.templates if t.style == "question" and t.plain)[:limit]
 
 
-def statements(relation: Relation, limit: int | None = None) -> tuple[Template, ...]:
+def statement_templates(relation: Relation, limit: int | None = None) -> tuple[Template, ...]:
     """The relation's statements, wherever their object is."""
     return tuple(t for t in relation.templates if t.style == "statement" and t.plain)[:limit]
 
 
-def sentences(relation: Relation, limit: int | None = None) -> tuple[Template, ...]:
+def answer_last_templates(relation: Relation, limit: int | None = None) -> tuple[Template, ...]:
     """The relation's statements that end with their object."""
-    return tuple(t for t in statements(relation) if t.answer_last)[:limit]
+    return tuple(t for t in statement_templates(relation) if t.answer_last)[:limit]
 
 
-def with_markers(text: str, form: Form, around: Phrasing = ENGLISH) -> str:
+def add_question_markers(text: str, form: Form, around: Phrasing = ENGLISH) -> str:
     r"""A question up to where its answer begins.
 
-    >>> with_markers("Where?", "plain"), with_markers("Where?", "qa")
+    >>> add_question_markers("Where?", "plain"), add_question_markers("Where?", "qa")
     ('Where? ', 'Q: Where?\nA: ')
     """
     text = f"{around.question}{text}\n{around.answer}" if form == "qa" else text
@@ -117,7 +121,7 @@ def question_prompt(
     """
     question = fill_question(template, subject, "qa")
     cued = f"{cue}{around.stop}{around.space}{question}" if cue else question
-    return with_markers(cued, form, around)
+    return add_question_markers(cued, form, around)
 
 
 def statement_prompt(
@@ -130,7 +134,7 @@ def statement_prompt(
     'Statement: Oslo is in Norway. The statement is True or False? '
     """
     statement = name.join(template.fill(subject)).strip().rstrip(f" .{around.stop}")
-    return with_markers(around.check.replace("[S]", statement), form, around)
+    return add_question_markers(around.check.replace("[S]", statement), form, around)
 
 
 def task_prompt(
@@ -144,7 +148,7 @@ def task_prompt(
     return question_prompt(template, subject, form, name, around)
 
 
-def task_examples(
+def write_task_examples(
     task: Task,
     base: Template,
     examples: Sequence[Example],
@@ -168,21 +172,21 @@ def task_examples(
             answer += base.fill(example["subject"])[1]
         text = task_prompt(task, base, example["subject"], name, form, around)
         lines.append((text, f"{answer}\n"))
-    return write_examples(lines)
+    return join_examples(lines)
 
 
-def question_examples(
+def write_question_examples(
     base: Template, examples: Sequence[Example], form: Form, around: Phrasing = ENGLISH
 ) -> tuple[str, list[int]]:
     """Examples as questions."""
-    return task_examples("qa", base, examples, form, around)
+    return write_task_examples("qa", base, examples, form, around)
 
 
-def first_verdict(text: str) -> str:
+def parse_leading_verdict(text: str) -> str:
     """Whether a text begins with the word for True or False, in any language; else empty.
 
-    >>> first_verdict("true, it is"), first_verdict("It is true"), first_verdict("誤りです。")
-    ('True', '', 'False')
+    >>> [*map(parse_leading_verdict, ("true, it is", "It is true", "誤りです。"))]
+    ['True', '', 'False']
     """
     word = re.search(r"[^\W\d_]+", text)
     if word is None:

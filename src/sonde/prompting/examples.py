@@ -43,12 +43,12 @@ FRONT = 256  # keys that are sorted first: more are rarely needed
 SPARES = 2
 
 
-def keys_of(seed: int, names: Iterable[str]) -> Keys:
+def random_keys(seed: int, names: Iterable[str]) -> Keys:
     """A random number for each name, which depends on it and the seed alone."""
     return np.frombuffer(b"".join(draw_keys(seed, names)), ">u8").astype(np.uint64)
 
 
-def mix(keys: Keys, key: int) -> Keys:
+def mix_keys(keys: Keys, key: int) -> Keys:
     """Independent keys for a further draw from the same pool (splitmix64)."""
     mixed = (keys ^ np.uint64(key)) + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -146,16 +146,16 @@ class PromptLayout:
         return before.replace(QUESTION, question), f"{answer.removesuffix(after.strip())}{after}"
 
 
-def usual_layout(style: Style, around: Phrasing = ENGLISH) -> PromptLayout:
+def default_prompt_layout(style: Style, around: Phrasing = ENGLISH) -> PromptLayout:
     """An instruction, then lines of `Q:` and `A:`; every answer ends with one full stop."""
     text = f"{around.question}{QUESTION}\n{around.answer}{around.space}{ANSWER}{around.stop}\n"
     return PromptLayout(text=text, head=f"{around.mask if style == 'mask' else around.qa}\n")
 
 
-def write_examples(examples: Iterable[tuple[str, str]], head: str = "") -> tuple[str, list[int]]:
+def join_examples(examples: Iterable[tuple[str, str]], head: str = "") -> tuple[str, list[int]]:
     r"""The text of examples, and the characters at which each answer starts and stops.
 
-    >>> write_examples([("Q: A?\nA: ", "B\n")], "Answer.\n")
+    >>> join_examples([("Q: A?\nA: ", "B\n")], "Answer.\n")
     ('Answer.\nQ: A?\nA: B\n', [17, 19])
     """
     text, spans = head, list[int]()
@@ -165,7 +165,7 @@ def write_examples(examples: Iterable[tuple[str, str]], head: str = "") -> tuple
     return text, spans
 
 
-def slots_of(fact: Mapping[str, Any]) -> dict[str, str]:
+def slot_values(fact: Mapping[str, Any]) -> dict[str, str]:
     """What a fact has for the slots of templates besides its subject."""
     details = {f"[details.{one['name']}]": one["value"] for one in fact.get("details") or ()}
     return {DATE_SLOT: fact.get("date") or "", **details}
@@ -174,7 +174,7 @@ def slots_of(fact: Mapping[str, Any]) -> dict[str, str]:
 def fill_question(
     template: Template, subject: str, style: Style, slots: Mapping[str, str] | None = None
 ) -> str:
-    """The question of a template; `slots` as from `slots_of`, if it takes more than the subject.
+    """The question of a template; `slots` as from `slot_values`, if it takes more than the subject.
 
     >>> born = Template(id="t", text="Where was [X] born? [Y].", style="question")
     >>> fill_question(born, "Ann", "qa"), fill_question(born, "Ann", "mask")
@@ -252,8 +252,8 @@ class FewShot:
                 )
             if rows not in texts:
                 examples = (self._example(draw.pool.row(row), template, name) for row in rows)
-                texts[rows] = write_examples(examples, layout.head)
-            question = fill_question(template, fact["subject"], self.style, slots_of(fact))
+                texts[rows] = join_examples(examples, layout.head)
+            question = fill_question(template, fact["subject"], self.style, slot_values(fact))
             # the space before an answer belongs to the answer
             last = before.replace(QUESTION, question).rstrip(" ")
             prefixes.append(texts[rows][0] + last)
@@ -273,7 +273,7 @@ class FewShot:
             alike = (r for r in self.data.relations if r.language == relation.language)
             sources = [r for r in alike if self.templates(r)]
         keys, pool = self._pool(*(r.id for r in sources))
-        return Draw(mix(keys, draw_key(self.data.selection.seed, f"icl:{name}")), pool)
+        return Draw(mix_keys(keys, draw_key(self.data.selection.seed, f"icl:{name}")), pool)
 
     def _read_pool(self, *relations: str) -> tuple[Keys, Pool]:
         """Training facts, or all facts of a relation that has too few of them."""
@@ -283,7 +283,7 @@ class FewShot:
             frames.append(training if training.height >= self.shots + SPARE else facts)
         frame = pl.concat(frames)
         names = frame.select(pl.format("{}:{}", "relation", "fact")).to_series()
-        keys = keys_of(self.data.selection.seed, names)
+        keys = random_keys(self.data.selection.seed, names)
         smallest = np.argsort(keys, kind="stable")[:MAX_POOL]
         return keys[smallest], Pool(frame[smallest])
 
@@ -293,11 +293,11 @@ class FewShot:
             draw = f"icl:{name}:{fact['fact']}"
             choices = self.templates(relation)
             template = min(choices, key=lambda t: draw_key(seed, f"{draw}:{t.id}"))
-        question = fill_question(template, fact["subject"], self.style, slots_of(fact))
+        question = fill_question(template, fact["subject"], self.style, slot_values(fact))
         return self.layout(relation).example(question, [names[0] for names in fact["object_names"]])
 
 
-def fixed_examples(data: Dataset, relation: str, n: int) -> pl.DataFrame:
+def choose_fixed_examples(data: Dataset, relation: str, n: int) -> pl.DataFrame:
     """Facts for the same n examples before all questions of a relation, spares included.
 
     They are training facts, or facts that are not asked about. If there are too few of either,
@@ -308,7 +308,7 @@ def fixed_examples(data: Dataset, relation: str, n: int) -> pl.DataFrame:
     )
     frames = (facts.filter(~col("held"), split=TRAIN), facts.filter(~col("held")), facts)
     for spares, frame in zip((SPARES, SPARES, 0), frames, strict=True):
-        keys = keys_of(data.selection.seed, (f"shots:{relation}:{id}" for id in frame["fact"]))
+        keys = random_keys(data.selection.seed, (f"shots:{relation}:{id}" for id in frame["fact"]))
         # by name only: no fact that is held needs a spare
         rows = Draw(keys, Pool(frame.with_columns(subject_id="subject"))).take(n + spares)
         if len(rows) == n + spares:

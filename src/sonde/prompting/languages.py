@@ -21,10 +21,10 @@ QUESTION_MARKS = ("?", "？", "؟", "か。")
 STOP_HELP = "the text that ends a sentence; if empty, the full stop of the relation's language"
 
 
-def with_answer_slot(text: str) -> str:
+def add_answer_slot(text: str) -> str:
     """The template; a question without [Y] gets it after the question mark.
 
-    >>> [*map(with_answer_slot, ("Where is [X]?", "[X]はどこ？", "[X] is"))]
+    >>> [*map(add_answer_slot, ("Where is [X]?", "[X]はどこ？", "[X] is"))]
     ['Where is [X]? [Y]', '[X]はどこ？[Y]', '[X] is']
     """
     question = text.rstrip()
@@ -132,13 +132,15 @@ PHRASINGS: Mapping[str, Phrasing] = {
 }
 
 
-def phrasing(
+def build_phrasing(
     language: str, *, instruction: str = "", markers: tuple[str, ...] = (), stop: str = ""
 ) -> Phrasing:
     """The words around facts in a language, or in English if it is not listed, with replacements.
 
-    >>> phrasing("ja").answer, phrasing("ja", markers=("Q: ", "A:")).answer, phrasing("fi").answer
-    ('答え：', 'A:', 'A:')
+    >>> build_phrasing("ja").answer, build_phrasing("ja", markers=("Q: ", "A:")).answer
+    ('答え：', 'A:')
+    >>> build_phrasing("fi").answer
+    'A:'
     """
     check_markers(markers)
     words = {"mask": instruction, "qa": instruction, "stop": stop}
@@ -156,13 +158,13 @@ def check_markers(markers: tuple[str, ...]) -> None:
         )
 
 
-def in_english(languages: Iterable[str], settings: str) -> tuple[str, ...]:
+def notice_about_english_words(languages: Iterable[str], settings: str) -> tuple[str, ...]:
     """A notice if facts of other languages get English words around them.
 
     `settings` are those that replace these words.
 
-    >>> in_english(["ja", "", "en"], "markers"), len(in_english(["fi"], "markers"))
-    ((), 1)
+    >>> [len(notice_about_english_words(codes, "markers")) for codes in (["ja", "", "en"], ["fi"])]
+    [0, 1]
     """
     codes = sorted({code for code in languages if code and code not in PHRASINGS})
     if not codes:

@@ -11,10 +11,10 @@ of such a script is one piece. In Japanese, hiragana is then separated from the 
 mostly writes endings and particles: 東京です contains 東京. Kanji and katakana stay together:
 南アフリカ does not contain アフリカ.
 
-Numbers and dates are compared by value (`same_literal`). A date may be more exact than the one in
-the name: `12 March 1950` is correct if the name is `1950` or `1950-03-12`, but `1950` is not the
-day `12 March 1950`. Months are English. Days in digits need the year first, because `03/12/1950`
-has two meanings.
+Numbers and dates are compared by value (`is_same_number_or_date`). A date may be more exact than
+the one in the name: `12 March 1950` is correct if the name is `1950` or `1950-03-12`, but `1950` is
+not the day `12 March 1950`. Months are English. Days in digits need the year first, because
+`03/12/1950` has two meanings.
 """
 
 import re
@@ -23,9 +23,10 @@ from collections.abc import Callable, Iterable
 from datetime import date
 from decimal import Decimal
 from functools import cache, lru_cache
+from typing import NamedTuple
 
 from sonde.core.errors import UsageError
-from sonde.prompting.segmenting import PACKAGES, check_segmenter, segmenters
+from sonde.prompting.segmenting import PACKAGES, check_segmenter, load_segmenters
 
 AUTO = "auto"
 """The setting that uses each relation's language, and English if it has none."""
@@ -71,15 +72,15 @@ def check_language(language: str) -> None:
         )
 
 
-def language_of(setting: str, relation_language: str) -> str:
+def comparison_language(setting: str, relation_language: str) -> str:
     """The language to compare answers in, by the setting and the language of the relation.
 
     A relation's language without a list of lemmas is compared as it is written.
 
-    >>> language_of("auto", ""), language_of("auto", "fr"), language_of("de", "fr")
-    ('en', 'fr', 'de')
-    >>> language_of("auto", "ta")
-    'none'
+    >>> comparison_language("auto", ""), comparison_language("auto", "fr")
+    ('en', 'fr')
+    >>> comparison_language("de", "fr"), comparison_language("auto", "ta")
+    ('de', 'none')
     """
     if setting != AUTO:
         return setting
@@ -105,40 +106,48 @@ def lemmatize(text: str, language: str = "en") -> str:
     words = split_words(text, language)
     while len(words) > 1 and words[0] in ARTICLES.get(language, ()):
         words = words[1:]
-    return " ".join(_lemma(word, language) for word in words)
+    return " ".join(_lemmatize_word(word, language) for word in words)
 
 
-def within(part: str, whole: str) -> bool:
-    """Whether the lemmas of `part` are consecutive in `whole`; both are lemmatized.
+def is_contained(part_lemmas: str, whole_lemmas: str) -> bool:
+    """Whether the lemmas of one text are consecutive in another; both texts are lemmatized.
 
-    >>> within("york", "new york"), within("new city", "new york city"), within("", "york")
-    (True, False, False)
+    >>> is_contained("york", "new york"), is_contained("new city", "new york city")
+    (True, False)
+    >>> is_contained("", "york")
+    False
     """
-    return bool(part) and f" {part} " in f" {whole} "
+    return bool(part_lemmas) and f" {part_lemmas} " in f" {whole_lemmas} "
 
 
-def alike(one: str, other: str) -> bool:
+def one_contains_other(lemmas: str, other_lemmas: str) -> bool:
     """Whether one of two lemmatized texts is within the other, or both are empty."""
-    return one == other or within(one, other) or within(other, one)
+    if lemmas == other_lemmas:
+        return True
+    return is_contained(lemmas, other_lemmas) or is_contained(other_lemmas, lemmas)
 
 
-def correct(answer: str, names: Iterable[str], language: str = "en") -> bool:
+def answer_contains_name(answer: str, names: Iterable[str], language: str = "en") -> bool:
     """Whether an answer contains one of the names; a part of a name is not enough.
 
-    >>> correct("the city of Tokyo", ["Tokyo"]), correct("city", ["Tokyo City"])
-    (True, False)
+    >>> answer_contains_name("the city of Tokyo", ["Tokyo"])
+    True
+    >>> answer_contains_name("city", ["Tokyo City"])
+    False
     """
     answer_lemmas = lemmatize(answer, language)
-    return any(within(lemmatize(name, language), answer_lemmas) for name in names)
+    return any(is_contained(lemmatize(name, language), answer_lemmas) for name in names)
 
 
-def consistent(one: str, other: str, language: str = "en") -> bool:
+def answers_agree(answer: str, other: str, language: str = "en") -> bool:
     """Whether one of two answers contains the other.
 
-    >>> consistent("a guitar", "Guitars"), consistent("city", "Tokyo City"), consistent("", "city")
-    (True, True, False)
+    >>> answers_agree("a guitar", "Guitars"), answers_agree("city", "Tokyo City")
+    (True, True)
+    >>> answers_agree("", "city")
+    False
     """
-    return alike(lemmatize(one, language), lemmatize(other, language))
+    return one_contains_other(lemmatize(answer, language), lemmatize(other, language))
 
 
 @lru_cache(maxsize=1 << 17)
@@ -154,14 +163,14 @@ def clean_answer(text: str) -> str:
     return line
 
 
-def begins_with(text: str, name: str) -> bool:
+def begins_with_name(text: str, name: str) -> bool:
     """Whether a text begins with a name as a word: Nigeria does not begin with Niger.
 
     In Japanese a word may end before hiragana.
 
-    >>> begins_with("Niger, in Africa", "Niger"), begins_with("Nigeria", "Niger")
+    >>> begins_with_name("Niger, in Africa", "Niger"), begins_with_name("Nigeria", "Niger")
     (True, False)
-    >>> begins_with("東京です", "東京"), begins_with("東京都", "東京")
+    >>> begins_with_name("東京です", "東京"), begins_with_name("東京都", "東京")
     (True, False)
     """
     if not text.startswith(name):
@@ -172,18 +181,22 @@ def begins_with(text: str, name: str) -> bool:
     return not rest or not (rest[0].isalnum() or unicodedata.category(rest[0])[0] == "M")
 
 
-def word_count(text: str, language: str = "") -> int | None:
+def count_words(text: str, language: str = "") -> int | None:
     """The number of words in a text, separated by spaces; punctuation alone is no word.
 
     None if it has a script without spaces between words and the language has no segmenter.
 
-    >>> word_count(" Jean-Paul."), word_count("New York ."), word_count("..."), word_count("東京")
-    (1, 2, 0, None)
+    >>> [*map(count_words, (" Jean-Paul.", "New York .", "...", "東京"))]
+    [1, 2, 0, None]
     """
     normalized = unicodedata.normalize("NFKC", text)
     if not re.search(f"[{UNSPACED}]", normalized):
         return sum(any(map(str.isalnum, piece)) for piece in text.split())
-    return len(_segment(normalized, segmenters(language)[1])) if language in PACKAGES else None
+    return (
+        len(_words_with(normalized, load_segmenters(language).words_to_count))
+        if language in PACKAGES
+        else None
+    )
 
 
 def split_words(text: str, language: str) -> list[str]:
@@ -191,22 +204,22 @@ def split_words(text: str, language: str) -> list[str]:
     normalized = unicodedata.normalize("NFKC", text)
     joined = INITIALS.sub(lambda match: re.sub(r"[.\s]", "", match[0]) + " ", normalized)
     if language in PACKAGES:
-        words = _segment(joined, segmenters(language)[0])
+        words = _words_with(joined, load_segmenters(language).words_to_compare)
     else:
-        words = [match[0] for match in _patterns()[0].finditer(joined)]
+        words = [match[0] for match in _word_patterns().without_segmenter.finditer(joined)]
     return [w.replace(",", "") if THOUSANDS.fullmatch(w) else w.lower() for w in words]
 
 
-def _segment(text: str, segmenter: Callable[[str], list[str]]) -> list[str]:
+def _words_with(text: str, segmenter: Callable[[str], list[str]]) -> list[str]:
     """The words of a text; a segmenter splits the scripts without spaces."""
     words: list[str] = []
-    for run in _patterns()[1].finditer(text):
+    for run in _word_patterns().with_segmenter.finditer(text):
         words += segmenter(run[0]) if run["unspaced"] else [run[0]]
     return [word for word in words if any(map(str.isalnum, word))]
 
 
 @lru_cache(maxsize=1 << 17)
-def _lemma(word: str, language: str) -> str:
+def _lemmatize_word(word: str, language: str) -> str:
     """The lemma of a lower-case word."""
     if language == PLAIN or language in PACKAGES or any(map(str.isdigit, word)):
         return word.casefold().replace(" ", "_")
@@ -218,8 +231,13 @@ def _lemma(word: str, language: str) -> str:
     return lemma.replace(" ", "_").casefold()
 
 
+class _WordPatterns(NamedTuple):
+    without_segmenter: re.Pattern[str]
+    with_segmenter: re.Pattern[str]
+
+
 @cache
-def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+def _word_patterns() -> _WordPatterns:
     r"""Patterns of words without and with a segmenter.
 
     Both match numbers and words. Of scripts without spaces the first matches pieces, and the second
@@ -234,7 +252,7 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     run = rf"(?:(?=[{UNSPACED}])[\w{signs}]|\u30fc|\u30fb)+"
     # the mark between the syllables of a Tibetan word belongs to it
     pieces = rf"{spaced}|[{HIRAGANA}]+|{piece}(?:\u0f0b{piece})*"
-    return re.compile(pieces), re.compile(rf"{spaced}|(?P<unspaced>{run})")
+    return _WordPatterns(re.compile(pieces), re.compile(rf"{spaced}|(?P<unspaced>{run})"))
 
 
 MONTHS = "january february march april may june july august september october november december"
@@ -293,12 +311,14 @@ def parse_number(text: str) -> Decimal | None:
     return Decimal(re.sub(r"[^\d.+-]", "", stripped)) if NUMBER.fullmatch(stripped) else None
 
 
-def same_literal(answer: str, name: str) -> bool | None:
+def is_same_number_or_date(answer: str, name: str) -> bool | None:
     """Whether an answer is the number or the date of a name; None if one of them is neither.
 
-    >>> same_literal("1,000", "1000"), same_literal("12 March 1950", "1950"), same_literal("x", "1")
-    (True, True, None)
-    >>> same_literal("1950", "12 March 1950"), same_literal("-5", "5")
+    >>> is_same_number_or_date("1,000", "1000"), is_same_number_or_date("12 March 1950", "1950")
+    (True, True)
+    >>> is_same_number_or_date("x", "1") is None
+    True
+    >>> is_same_number_or_date("1950", "12 March 1950"), is_same_number_or_date("-5", "5")
     (False, False)
     """
     stated_date, name_date = parse_date(answer), parse_date(name)

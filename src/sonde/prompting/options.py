@@ -22,7 +22,7 @@ from sonde.core.fingerprints import draw_key, draw_keys
 MANY = 100
 
 
-def options(
+def draw_options(
     fact: Fact, correct: frozenset[str], pool: Iterable[str], seed: int, count: int = MANY
 ) -> tuple[str, ...]:
     """The fact's object and up to `count` - 1 wrong ones, sorted by name.
@@ -53,7 +53,7 @@ OFFERED: Mapping[str, Any] = {
 }
 
 
-def offer_options(
+def build_option_table(
     data: Dataset, relation: str, limit: int = MANY, *, aliases: bool = False
 ) -> DataFrame:
     """The options of each fact of a relation that is prompted, a row each, in their order.
@@ -64,17 +64,17 @@ def offer_options(
     Those of the correct option are `gold_spellings`. `baseline`: the option that is the object of
     most facts is the correct one.
     """
-    several, pool = correct_names(data, relation), data.object_names(relation)
-    names = spellings(data, relation) if aliases else {}
+    several, pool = names_correct_for_repeated_subjects(data, relation), data.object_names(relation)
+    names = aliases_by_usual_name(data, relation) if aliases else {}
     common = [name for name, _ in commonest_objects(data.split_frame(relation))]
     rows = []
     for fact in facts_of(data.asked_frame(relation)):
-        correct, gold = correct_for(fact, several), fact.objects[0].name
-        chosen = options(fact, correct, pool, data.selection.seed, limit)
+        correct, gold = names_correct_for(fact, several), fact.objects[0].name
+        chosen = draw_options(fact, correct, pool, data.selection.seed, limit)
         dropped = sum(entity.name in correct for entity in fact.wrong)
         named = {name: name for name in chosen}
         if aliases:
-            named = options_by_name(chosen, fact, correct, names)
+            named = map_names_to_options(chosen, fact, correct, names)
         golds = [name for name, option in named.items() if option == gold]
         offered = {*chosen}
         guess = next(name for name in common if name in offered)
@@ -101,7 +101,7 @@ def select_options(answers: Answers, options: Iterable[Sequence[str]]) -> Answer
     return Answers(batch=chosen, result=OptionScores(logprobs=tokens, suffix_logprobs=after))
 
 
-def negatives(
+def draw_wrong_names(
     fact: Fact, correct: frozenset[str], pool: Sequence[str], seed: int, limit: int
 ) -> tuple[tuple[str, ...], int]:
     """Up to `limit` names of wrong objects, and how many that the dataset calls wrong are correct.
@@ -120,14 +120,16 @@ def negatives(
     return tuple(drawn), dropped
 
 
-def listed_options(facts: DataFrame) -> Series:
+def options_in_facts(facts: DataFrame) -> Series:
     """The usual names of each fact's objects and of its wrong options, sorted, so that their order
     does not show which is correct."""
     usual = pl.concat_list("object_names", "wrong_names").list.eval(pl.element().list.first())
     return facts.select(options=usual.list.unique().list.sort())["options"]
 
 
-def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str]]:
+def names_correct_for_repeated_subjects(
+    dataset: Dataset, relation: str
+) -> Mapping[str, frozenset[str]]:
     """Every name of every object that is correct for a subject with several facts in the relation.
 
     The keys are the subject's id and its usual name, because a model reads the name: two subjects
@@ -136,7 +138,9 @@ def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str
     seen: set[str] = set()
     repeated: set[str] = set()
     frame = dataset.frame(relation)
-    every = [_keys(*row) for row in frame.select("subject_id", "subject", "date").iter_rows()]
+    every = [
+        _subject_keys(*row) for row in frame.select("subject_id", "subject", "date").iter_rows()
+    ]
     for keys in every:
         repeated.update(seen.intersection(keys))
         seen.update(keys)
@@ -148,7 +152,7 @@ def correct_names(dataset: Dataset, relation: str) -> Mapping[str, frozenset[str
     return {key: frozenset(correct) for key, correct in names.items()}
 
 
-def spellings(dataset: Dataset, relation: str) -> Mapping[str, tuple[str, ...]]:
+def aliases_by_usual_name(dataset: Dataset, relation: str) -> Mapping[str, tuple[str, ...]]:
     """All names of the relation's objects with more than one, by the usual name."""
     names: dict[str, dict[str, None]] = {}
     for fact in dataset.facts(relation):
@@ -158,7 +162,7 @@ def spellings(dataset: Dataset, relation: str) -> Mapping[str, tuple[str, ...]]:
     return {usual: tuple(spelled) for usual, spelled in names.items()}
 
 
-def options_by_name(
+def map_names_to_options(
     chosen: tuple[str, ...],
     fact: Fact,
     correct: frozenset[str],
@@ -178,13 +182,18 @@ def options_by_name(
     return named
 
 
-def correct_for(fact: Fact, names: Mapping[str, frozenset[str]]) -> frozenset[str]:
-    """The names that are correct for the fact's subject; `names` are those of `correct_names`."""
-    keys = _keys(fact.subject.id, fact.subject.name, fact.date)
+def names_correct_for(
+    fact: Fact, repeated_subjects: Mapping[str, frozenset[str]]
+) -> frozenset[str]:
+    """The names that are correct for the fact's subject.
+
+    `repeated_subjects` are from `names_correct_for_repeated_subjects`.
+    """
+    keys = _subject_keys(fact.subject.id, fact.subject.name, fact.date)
     objects = [entity.names for entity in fact.objects]
-    return frozenset().union(*objects, *(names.get(key, ()) for key in keys))
+    return frozenset().union(*objects, *(repeated_subjects.get(key, ()) for key in keys))
 
 
-def _keys(id: str, name: str, date: str) -> tuple[str, str]:
+def _subject_keys(id: str, name: str, date: str) -> tuple[str, str]:
     at = f"@{date}" if date else ""
     return f"id:{id}{at}", f"name:{name}{at}"

@@ -9,6 +9,7 @@ same words for both.
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from sonde.core.errors import MissingExtra
 
@@ -41,14 +42,23 @@ def check_segmenter(language: str) -> None:
         )
 
 
+class Segmenters(NamedTuple):
+    """Splits words to compare, in a spelling that variants share, and words to count."""
+
+    words_to_compare: Segmenter
+    words_to_count: Segmenter
+
+
 @cache
-def segmenters(language: str) -> tuple[Segmenter, Segmenter]:
-    """The segmenter for words to compare, in a spelling that variants share, and for counting."""
+def load_segmenters(language: str) -> Segmenters:
+    """The segmenters of a language with a package for them."""
     check_segmenter(language)
-    return {"ja": _japanese, "zh": _chinese, "th": _thai}[language]()
+    return {"ja": _japanese_segmenters, "zh": _chinese_segmenters, "th": _thai_segmenters}[
+        language
+    ]()
 
 
-def _japanese() -> tuple[Segmenter, Segmenter]:
+def _japanese_segmenters() -> Segmenters:
     from sudachipy import Dictionary, SplitMode
 
     dictionary = Dictionary()
@@ -65,10 +75,10 @@ def _japanese() -> tuple[Segmenter, Segmenter]:
             after_noun = token.part_of_speech()[0] == "名詞"
         return words
 
-    return compare, lambda run: [token.surface() for token in long.tokenize(run)]
+    return Segmenters(compare, lambda run: [token.surface() for token in long.tokenize(run)])
 
 
-def _chinese() -> tuple[Segmenter, Segmenter]:
+def _chinese_segmenters() -> Segmenters:
     import jieba
 
     jieba.setLogLevel("ERROR")  # it logs each loading of its dictionary
@@ -85,13 +95,13 @@ def _chinese() -> tuple[Segmenter, Segmenter]:
             words += (name, kind) if is_place else (word,)
         return words
 
-    return compare, count
+    return Segmenters(compare, count)
 
 
-def _thai() -> tuple[Segmenter, Segmenter]:
+def _thai_segmenters() -> Segmenters:
     from pythainlp.tokenize import word_tokenize
 
     def split(run: str) -> list[str]:
         return list(word_tokenize(run, engine="newmm"))
 
-    return split, split
+    return Segmenters(split, split)

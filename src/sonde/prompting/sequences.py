@@ -27,8 +27,8 @@ from polars import DataFrame
 from sonde.core.errors import DataError, TemplateError
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT, Dataset, Source, Template
 from sonde.core.fingerprints import draw_key
-from sonde.prompting.examples import Draw, Pool, keys_of
-from sonde.prompting.languages import ENGLISH, phrasing
+from sonde.prompting.examples import Draw, Pool, random_keys
+from sonde.prompting.languages import ENGLISH, build_phrasing
 
 NAMES = dict(zip(("space", "colon", "comma", "newline"), ENGLISH.separators, strict=True))
 """Separators by short name, as English has them; other texts are used literally."""
@@ -114,22 +114,24 @@ def list_layout(pair: str, example: str, language: str = "") -> ListLayout:
     >>> list_layout("colon", ";").pair, list_layout("colon", "comma", "ja").template
     (' : ', '[X]：[Y]')
     """
-    named = dict(zip(NAMES, phrasing(language).separators, strict=True))
+    named = dict(zip(NAMES, build_phrasing(language).separators, strict=True))
     texts = [named.get(word, word.replace("\\n", "\n")) for word in (pair, example)]
     return ListLayout(pair=texts[0], example=texts[1])
 
 
-def draw_lines(facts: DataFrame, seeds: Iterable[int]) -> tuple[list[Draw], list[Line]]:
+def build_draws_and_lines(facts: DataFrame, seeds: Iterable[int]) -> tuple[list[Draw], list[Line]]:
     """Facts to list, under their usual names, and a draw of them for each seed."""
     usual = facts["object_names"].list.first().list.first()
     columns = (facts["fact"], facts["subject"], usual)
     lines = [Line(fact=f, subject=s, object=o) for f, s, o in zip(*columns, strict=True)]
     pool = Pool(facts)
-    draws = [Draw(keys_of(seed, (f"lke:{line.fact}" for line in lines)), pool) for seed in seeds]
+    draws = [
+        Draw(random_keys(seed, (f"lke:{line.fact}" for line in lines)), pool) for seed in seeds
+    ]
     return draws, lines
 
 
-def list_before(
+def write_list_before_each(
     facts: DataFrame, layout: ListLayout, draw: Draw, lines: Sequence[Line], n: int
 ) -> list[str]:
     """For each fact n examples and its subject, up to where its object is to follow."""
@@ -143,7 +145,7 @@ def list_before(
     return texts
 
 
-def choose_templates(data: Dataset, limit: int) -> dict[str, list[Template]]:
+def choose_answer_last_templates(data: Dataset, limit: int) -> dict[str, list[Template]]:
     """By relation its templates with the answer last: hand-written, then mined, `limit` of each.
 
     Paraphrases replace the source that the dataset lacks. Templates are drawn by the seed,
@@ -171,24 +173,24 @@ def choose_templates(data: Dataset, limit: int) -> dict[str, list[Template]]:
     return chosen
 
 
-def with_space(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+def extend_spans_over_spaces(text: str, spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
     """Spans that start with the spaces before them, as options are scored.
 
     Some words include the space in their first token, and for others it is a separate token. They
     are comparable only if each accounts for it.
 
-    >>> with_space("Peru : Lima ", [(7, 11)])
+    >>> extend_spans_over_spaces("Peru : Lima ", [(7, 11)])
     [(6, 11)]
     """
     return [(len(text[:start].rstrip(" ")), stop) for start, stop in spans]
 
 
-def places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...]:
+def choose_replaced_places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...]:
     """The places of a sequence that are replaced, from 0: drawn one by one, or one block.
 
     The block is in the middle, so that as many facts follow it as precede it.
 
-    >>> places(2, 7, "block", 0)
+    >>> choose_replaced_places(2, 7, "block", 0)
     (2, 3)
     """
     if layout == "block":
@@ -198,7 +200,7 @@ def places(count: int, length: int, layout: Layout, seed: int) -> tuple[int, ...
     return tuple(sorted(drawn[:count]))
 
 
-def with_unknown(
+def replace_subjects_with_invented(
     lines: Sequence[Line], at: Sequence[int], seed: int, real: Collection[str], language: str = ""
 ) -> tuple[Line, ...]:
     """The lines with invented subjects at some places; `real` names, case-folded, are never used.
@@ -212,12 +214,12 @@ def with_unknown(
         line, object = lines[place], lines[place].object
         if is_year(object):
             key = f"{seed}:year:{line.fact}"
-            object = str(other_year(int(object), min(years), max(years), key))
+            object = str(draw_other_year(int(object), min(years), max(years), key))
         changed[place] = replace(line, subject=name, object=object)
     return tuple(changed)
 
 
-def with_wrong(
+def replace_objects_with_wrong(
     lines: Sequence[Line],
     at: Sequence[int],
     correct: Callable[[Line], frozenset[str]],
@@ -293,10 +295,10 @@ def is_year(name: str) -> bool:
     return name.isascii() and name.isdecimal() and 3 <= len(name) <= 4
 
 
-def other_year(year: int, first: int, last: int, key: str) -> int:
+def draw_other_year(year: int, first: int, last: int, key: str) -> int:
     """Another year than this one, drawn from first to last.
 
-    >>> other_year(1867, 1867, 1868, "seed")
+    >>> draw_other_year(1867, 1867, 1868, "seed")
     1868
     """
     drawn = Random(key).randrange(first, max(last, first + 1))

@@ -71,7 +71,7 @@ def fill_templates(
     if not templates:
         return
     plain = all(template.plain for template in templates)
-    marks = [closing_mark(t, relation.language) if close else "" for t in templates]
+    marks = [missing_full_stop(t, relation.language) if close else "" for t in templates]
     further = [name for name in subjects.columns if name not in ("fact", "names", *FACT_VALUES)]
     # a suffix may end with the subject, whose name may end with the mark, as in "Apple Inc."
     open_end = ~col("suffix").str.ends_with(col("mark"))
@@ -135,7 +135,7 @@ def usual_names(facts: pl.DataFrame) -> pl.DataFrame:
     return facts.select("fact", *FACT_VALUES, names=pl.concat_list("subject"))
 
 
-def pair_names(data: Dataset, relation: str) -> pl.DataFrame:
+def pairs_with_subject_names(data: Dataset, relation: str) -> pl.DataFrame:
     """The pairs of a relation as subjects: the first fact of each, with all names that its subject
     has in facts of any split, those of the first fact first."""
     first = data.asked_frame(relation).lazy().unique(PAIR, keep="first", maintain_order=True)
@@ -181,16 +181,16 @@ def template_by_number(relation: Relation, number: int) -> Template:
     return relation.templates[number - 1]
 
 
-def closing_mark(template: Template, language: str = "") -> str:
+def missing_full_stop(template: Template, language: str = "") -> str:
     """The full stop that a template lacks; empty if it has final punctuation, or needs none.
 
     Optimized templates are used as they were trained.
 
-    >>> closing_mark(Template(id="t", text="[X] is in [Y]"))
+    >>> missing_full_stop(Template(id="t", text="[X] is in [Y]"))
     '.'
-    >>> closing_mark(Template(id="t", text="[X]は[Y]にある", source="mined"))
+    >>> missing_full_stop(Template(id="t", text="[X]は[Y]にある", source="mined"))
     '。'
-    >>> closing_mark(Template(id="t", text='"[X] is in [Y]!"')) or "closed"
+    >>> missing_full_stop(Template(id="t", text='"[X] is in [Y]!"')) or "closed"
     'closed'
     """
     text = SLOT.sub("x", template.text.replace(ANSWER_SLOT, "x")).rstrip()
@@ -205,9 +205,9 @@ def closing_mark(template: Template, language: str = "") -> str:
     return next((FULL_STOPS[script] for script in scripts if script in FULL_STOPS), ".")
 
 
-def closing_notice(templates: Iterable[tuple[Relation, Template]]) -> tuple[str, ...]:
+def describe_closed_templates(templates: Iterable[tuple[Relation, Template]]) -> tuple[str, ...]:
     """How many templates are closed, as one sentence; nothing if none is."""
-    marks = [closing_mark(template, relation.language) for relation, template in templates]
+    marks = [missing_full_stop(template, relation.language) for relation, template in templates]
     if not any(marks):
         return ()
     number = f"{sum(map(bool, marks)):,} of {len(marks):,} templates"

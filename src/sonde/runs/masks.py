@@ -16,7 +16,7 @@ from sonde.core.fact_frames import names_options
 from sonde.core.facts import Dataset, Relation
 from sonde.core.prompts import Fill, blocks_of
 from sonde.core.words import counted
-from sonde.prompting.options import listed_options
+from sonde.prompting.options import options_in_facts
 
 log = logging.getLogger(__name__)
 
@@ -99,5 +99,5 @@ def _objects(probe: Probe, dataset: Dataset, relation: Relation) -> Collection[s
     names = dataset.object_names(relation.id)
     facts = dataset.asked_frame(relation.id)
     if getattr(probe, "options", "") == "own" and names_options(facts):
-        names = (*names, *listed_options(facts).explode())
+        names = (*names, *options_in_facts(facts).explode())
     return frozenset(names)

@@ -33,7 +33,12 @@ from sonde.data.builders.endpoint import LOST, Asker, questions
 from sonde.data.check import bare, stands_in
 from sonde.data.wordings import regrouped
 from sonde.prompting.languages import QUESTION_MARKS
-from sonde.prompting.options import correct_for, correct_names, negatives, spellings
+from sonde.prompting.options import (
+    aliases_by_usual_name,
+    draw_wrong_names,
+    names_correct_for,
+    names_correct_for_repeated_subjects,
+)
 
 Origin = Literal["own", "file", "endpoint"]
 Fault = Literal["malformed", "repeated", "alike", "telling"]
@@ -293,14 +298,14 @@ class Pool:
     """The objects of a relation, and what is right for its subjects over all facts and splits."""
 
     def __init__(self, dataset: Dataset, relation: str) -> None:
-        self._right = correct_names(dataset, relation)
+        self._right = names_correct_for_repeated_subjects(dataset, relation)
         self._entities: dict[str, Entity] = {}
         for fact in dataset.facts(relation):
             for entity in fact.objects:
                 shown = Entity(id=entity.id, names=entity.names[:1])
                 self._entities.setdefault(entity.name, shown)
         self._owners: dict[str, set[str]] = {}
-        for usual, names in spellings(dataset, relation).items():
+        for usual, names in aliases_by_usual_name(dataset, relation).items():
             for name in names:
                 self._owners.setdefault(name, set()).add(usual)
 
@@ -309,7 +314,7 @@ class Pool:
 
         Others of the relation make up for what is lacking. No name of any is right.
         """
-        right = correct_for(fact, self._right)
+        right = names_correct_for(fact, self._right)
         barred = right.union(*(self._owners.get(name, ()) for name in right))
         named = {entity.name: entity for entity in fact.wrong}
         sound = {n: e for n, e in named.items() if n not in barred and barred.isdisjoint(e.names)}
@@ -327,7 +332,7 @@ def _drawn(
     fact: Fact, barred: frozenset[str], pool: Iterable[str], seed: int, count: int
 ) -> tuple[str, ...]:
     """Names of a pool that are wrong for a fact, as MONITOR draws them where there are none."""
-    return negatives(replace(fact, wrong=()), barred, tuple(pool), seed, count)[0]
+    return draw_wrong_names(replace(fact, wrong=()), barred, tuple(pool), seed, count)[0]
 
 
 def _card(dataset: Dataset, recipe: Recipe, name: str, sources: Sequence[str]) -> Card:

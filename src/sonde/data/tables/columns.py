@@ -17,7 +17,7 @@ from typing import Any
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.core.facts import ANSWER_SLOT, SUBJECT_SLOT
 from sonde.data.lines import Row
-from sonde.prompting.languages import with_answer_slot
+from sonde.prompting.languages import add_answer_slot
 
 LONGEST_CELL = 1_000_000
 """Characters of one cell at most."""
@@ -291,7 +291,7 @@ def slot_faults(text: str) -> list[str]:
     >>> slot_faults("The capital of [X] is [Y]."), len(slot_faults("[X] and [X]"))
     ([], 2)
     """
-    faults, text = [], with_answer_slot(text)
+    faults, text = [], add_answer_slot(text)
     for slot, role in ((SUBJECT_SLOT, "subject"), (ANSWER_SLOT, "answer")):
         if not text.count(slot):
             faults.append(f"{text!r} has no {slot}; write {slot} where the {role} belongs")

@@ -31,7 +31,7 @@ from sonde.lab.estimators.asking import (
     ask_probe,
 )
 from sonde.lab.training.train import Kind
-from sonde.prompting.matching import PLAIN, clean_answer, lemmatize, within
+from sonde.prompting.matching import PLAIN, clean_answer, is_contained, lemmatize
 from sonde.runs.run import Run
 
 Read = Callable[[Run], DataFrame]
@@ -179,7 +179,7 @@ def _written(said: DataFrame, names: DataFrame) -> DataFrame:
     answers = said.select("relation", "answer").unique()
     pairs = answers.join(names.select("relation", "name").unique(), on="relation")
     right = [
-        within(lemmatize(name, PLAIN), answer)
+        is_contained(lemmatize(name, PLAIN), answer)
         for name, answer in pairs.select("name", "answer").iter_rows()
     ]
     held = pairs.filter(polars.Series(right, dtype=polars.Boolean))

@@ -23,7 +23,7 @@ from typing import Literal
 from sonde.core.errors import UsageError
 from sonde.core.facts import Style, Template
 from sonde.prompting.examples import MASK
-from sonde.prompting.languages import phrasing
+from sonde.prompting.languages import build_phrasing
 
 Kind = Literal["given", "family", "alias", "object", "noun"]
 
@@ -64,7 +64,7 @@ class Tongue:
 
     def around(self) -> tuple[str, ...]:
         """What probes put around a fact's own words."""
-        own = phrasing(self.language)
+        own = build_phrasing(self.language)
         markers = f"{own.question}{own.answer}"
         return own.mask, own.qa, markers, own.check, " ".join(own.verdicts), "N/A"
 

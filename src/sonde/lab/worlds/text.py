@@ -33,9 +33,9 @@ from sonde.core.facts import Template
 from sonde.core.fingerprints import draw_key
 from sonde.lab.worlds.language import in_turn, pieces
 from sonde.lab.worlds.world import World
-from sonde.prompting.cues import with_markers
-from sonde.prompting.examples import Style, fill_question, usual_layout, write_examples
-from sonde.prompting.languages import phrasing
+from sonde.prompting.cues import add_question_markers
+from sonde.prompting.examples import Style, default_prompt_layout, fill_question, join_examples
+from sonde.prompting.languages import build_phrasing
 from sonde.prompting.sequences import Line, list_layout
 
 Form = Literal["sentence", "introduction", "pairs", "mask", "qa", "questions"]
@@ -283,14 +283,16 @@ def _written(world: World, listed: _List) -> Document:
 
 
 def _text(listed: _List, lines: Sequence[Line], language: str) -> str:
-    template, around = listed.template, phrasing(language)
+    template, around = listed.template, build_phrasing(language)
     if template is None:
         listing = list_layout("space", "space", language)
         return listing.write(lines)[0].removesuffix(listing.example)
     style: Style = "mask" if listed.form == "mask" else "qa"
     asked = ((fill_question(template, line.subject, style), line.object) for line in lines)
     if listed.form == "questions":
-        pairs = ((with_markers(text, "qa", around), f"{answer}\n") for text, answer in asked)
-        return write_examples(pairs)[0]
-    layout = usual_layout(style, around)
-    return write_examples((layout.example(t, [answer]) for t, answer in asked), layout.head)[0]
+        pairs = (
+            (add_question_markers(text, "qa", around), f"{answer}\n") for text, answer in asked
+        )
+        return join_examples(pairs)[0]
+    layout = default_prompt_layout(style, around)
+    return join_examples((layout.example(t, [answer]) for t, answer in asked), layout.head)[0]
