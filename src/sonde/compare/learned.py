@@ -95,10 +95,10 @@ def with_learning(
         settings = {**c.settings, "reference": base * (base != name)}
         results = replace(c.results, facts=facts, rows=rows)
         learned[name] = replace(c, results=results, settings=settings, metrics=METRICS)
+    sentence = "No run decides which facts are easy: add control:naive-bayes, or use --easy."
     if easy:
-        return learned, f"A fact is easy if {' or '.join(easy)} answers it."
-    advice = "No run decides which facts are easy: add control:naive-bayes, or use --easy."
-    return learned, advice
+        sentence = f"A fact is easy if {' or '.join(easy)} answers it."
+    return learned, sentence
 
 
 def _knows_training_only(condition: Condition) -> bool:

@@ -386,9 +386,9 @@ def _known(aligned: Aligned, by_template: bool = False) -> pl.DataFrame:
     return _per_key(aligned, ["relation", "fact_no"], col("correct").mean() > KNOWN)
 
 
-def known_in_one(aligned: Aligned, by_template: bool = False) -> tuple[float, int]:
+def known_in_one(aligned: Aligned) -> tuple[float, int]:
     """Of everything that some condition knows, the share that only one does, and how much it is."""
-    known = _known(aligned, by_template).select(aligned.names).sum_horizontal()
+    known = _known(aligned).select(aligned.names).sum_horizontal()
     total = int((known > 0).sum())
     return (int((known == 1).sum()) / total if total else float("nan")), total
 

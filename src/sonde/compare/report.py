@@ -1,6 +1,6 @@
 """The report of a comparison: the verdict first, then what changed, then the rest folded."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -61,12 +61,11 @@ class Comparison:
 def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
     """Conditions on what they share: the verdict, then everything that explains it."""
     outcome, facts = verdict(aligned, seed), changed_facts(aligned)
-    metric, names = outcome.metric, aligned.names
+    metric, layout = outcome.metric, aligned.every[0].results.probe.layout
     estimates = _estimates(aligned, metric, seed)
-    tables = {name: c.results for name, c in aligned.originals.items()}
-    layouts = {t.probe.name: t.probe.layout for t in tables.values()}
-    layout = next(iter(layouts.values()))
-    further = layout.compared(tables) if layout.compared and len(layouts) == 1 else ()
+    further: Iterable[Exhibit] = ()
+    if layout.compared and len({c.probe for c in aligned.every}) == 1:
+        further = layout.compared({name: c.results for name, c in aligned.originals.items()})
     sections = [
         Section("changed", "Changed facts", [*_changed(aligned, facts)]),
         Section("groups", "Where they differ", [*further, *_groups(aligned, metric, seed)]),
@@ -74,13 +73,13 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
         Section("shared", "What they share", [*_shared(aligned)], folded=True),
         Section("method", "Method", _method(aligned, metric), folded=True),
     ]
-    care = [sentence for _, sentence in caveats(aligned)]
+    warnings = [sentence for _, sentence in caveats(aligned)]
     report = Report(
         title=outcome.sentence,
-        kicker=f"Comparison of {len(names)} runs",
+        kicker=f"Comparison of {len(aligned.names)} runs",
         summary=_summary(aligned, outcome, facts),
         lead=[_lead(aligned, outcome)],
-        warnings=[("Warning", care)] if care else [],
+        warnings=[("Warning", warnings)] * bool(warnings),
         sections=[section for section in sections if section.items],
         estimates=estimates,
         over="facts",
@@ -93,7 +92,7 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
 
 def _summary(aligned: Aligned, outcome: Verdict, facts: pl.DataFrame) -> list[str]:
     lines, names = [], aligned.names
-    n = facts["change"].drop_nulls().len()
+    n = facts["change"].count()
     if not n:
         lines.append("All runs know the same facts.")
     elif len(names) == 2:
@@ -189,8 +188,7 @@ def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
     """Of two runs the difference in each group, of more their values."""
     parts, one = fact_values(aligned.every, metric)
     first, *others = parts.items()
-    base = first[1].rows.select("fact_no", base="num")
-    one = replace(one, baseline=col("base").sum())
+    base, one = first[1].rows["fact_no", "num"], replace(one, baseline=col("num_right").sum())
     two, frames = len(others) == 1, []
     for name, values in others if two else (first, *others):
         rows = values.rows.join(base, on="fact_no", maintain_order="left")
@@ -210,8 +208,10 @@ def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
                 label="group", x="value", low="low", high="high", n="n", p="p_adjusted"
             )
             tested = part.filter(col("p_adjusted") < 0.05).height
-            note = f"{tested} of {part.height} differ significantly (Holm). "
-            note += "The intervals are not corrected."
+            note = (
+                f"{tested} of {part.height} differ significantly (Holm). The intervals are not "
+                "corrected."
+            )
             title, units = f"{others[0][0]} minus {first[0]}, by {by}", {"x": "points", "p": "p"}
             yield Exhibit(f"by-{column}", title, figure, units, "intervals", note, "points")
         else:

@@ -20,7 +20,7 @@ from polars import col, lit
 
 from sonde.compare.conditions import Condition, align, conditions
 from sonde.compare.learned import with_learning
-from sonde.compare.pairwise import CORRECT, KNOWN, MATRICES, heat, known_in_one, leaderboard
+from sonde.compare.pairwise import CORRECT, KNOWN, MATRICES, heat, leaderboard
 from sonde.core.components import build
 from sonde.core.errors import DataError, UsageError, nearest
 from sonde.evaluation.estimate import Metric, estimate, estimate_results
@@ -145,7 +145,7 @@ class Tables:
                 yield e._replace(
                     id=re.sub(r"\W+", "-", view.name.lower()),
                     title=f"{view.name}. {view.title}",
-                    note=" ".join(filter(None, (view.note, e.note))),
+                    note=view.note or e.note,
                 )
 
     def estimates(self, c: Condition, view: View, by: Sequence[str] = ()) -> pl.DataFrame:
@@ -293,7 +293,7 @@ def report(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
 
 def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
     """A number of every two runs, or its mean over the pairs of runs of two families."""
-    aligned, note = align({c.name: c for c in chosen}), ""
+    aligned = align({c.name: c for c in chosen})
     cells = {"by_template": aligned.same_prompts} if view.build == "sharing" else {}
     figure = heat(aligned, view.build, **cells)
     if "family" in view.pivot:
@@ -301,10 +301,7 @@ def matrix(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhib
         groups = pairs.with_columns(col("y", "x").replace({c.name: c.group for c in chosen}))
         mean = groups.group_by("y", "x").agg(col("color").mean()).sort("y", "x")
         figure = figure._replace(frame=mean)
-    elif cells:
-        share = number(known_in_one(aligned, **cells)[0], "percent")
-        note = f"Of all that is known, {share} is known to one run only."
-    yield figure._replace(note=note)
+    yield figure
 
 
 def ranked(t: Tables, view: View, chosen: Sequence[Condition]) -> Iterator[Exhibit]:
@@ -406,8 +403,8 @@ def paper(
     sizes = [f"{run}: {c.prompted.height:,}" for run, c in every.items()]
     differ = len({c.prompted.height for c in every.values()}) > 1
     warning = f"The runs have different facts ({', '.join(sizes)})."
-    missing = pl.DataFrame(left, ("view", "how to make it"), orient="row")
-    unfilled = [Exhibit("left", "Not filled by these runs", missing)] * bool(left)
+    how = pl.DataFrame(left, ("view", "how to make it"), orient="row")
+    missing = Exhibit("left", "Not filled by these runs", how)
     return Report(
         title=f"Tables and figures of {title}",
         kicker=f"Comparison of {len(runs)} runs",
@@ -415,7 +412,7 @@ def paper(
         warnings=[("Warning", [warning])] * differ,
         sections=[
             Section("views", "Tables and figures", exhibits),
-            *(Section("left", "Not shown", [e]) for e in unfilled),
+            *[Section("left", "Not shown", [missing])] * bool(left),
         ],
         estimates=numbers,
         provenance={name: run.provenance() for name, run in runs.items()},
