@@ -98,7 +98,7 @@ def read_paper(name: str) -> tuple[str, list[View], bool]:
     except (re.error, AttributeError, TypeError, ValueError, UsageError) as error:
         message = f"{path} cannot be read: {error}; its keys are in docs/compare.md"
         raise DataError(message) from None
-    return paper.get("title", name), views, bool(paper.get("learning"))
+    return paper.get("title", name), views, paper.get("learning", False)
 
 
 def run_facts(c: Condition) -> dict[str, str]:
