@@ -91,17 +91,17 @@ def test_the_smallest_keys_are_taken_and_one_fact_of_each_subject() -> None:
         ("e", "4", "Cy"),
     ]
     draw = Draw(np.array([1, 0, 2, 4, 3], np.uint64), pool(*rows))
-    assert draw.take(9) == [1, 2, 4, 3]  # b before a, who is the same subject
-    assert draw.take(2) == [1, 2]
-    assert draw.take(2, {("r", "Anne")}) == [2, 4]
-    assert draw.take(2, {("other", "Anne")}) == [1, 2]
+    assert draw.take_rows(9) == [1, 2, 4, 3]  # b before a, who is the same subject
+    assert draw.take_rows(2) == [1, 2]
+    assert draw.take_rows(2, {("r", "Anne")}) == [2, 4]
+    assert draw.take_rows(2, {("other", "Anne")}) == [1, 2]
 
 
 def test_a_draw_from_many_facts_is_that_of_a_sort() -> None:
     keys = random_keys(0, map(str, range(1000)))
     draw = Draw(keys, pool(*((str(i), str(i), str(i)) for i in range(1000))))
-    assert draw.take(3) == np.argsort(keys)[:3].tolist()
-    assert draw.take(1000) == np.argsort(keys).tolist()
+    assert draw.take_rows(3) == np.argsort(keys)[:3].tolist()
+    assert draw.take_rows(1000) == np.argsort(keys).tolist()
 
 
 def test_mixed_keys_make_other_draws() -> None:
@@ -253,7 +253,7 @@ def test_a_context_with_examples_needs_shots() -> None:
 
 
 def test_an_answer_ends_with_one_full_stop() -> None:
-    example = default_prompt_layout("qa").example
+    example = default_prompt_layout("qa").write_example
     assert example("Where?", ["Lima"]) == ("Q: Where?\nA: ", "Lima.\n")
     assert example("Where?", ["Washington, D.C."]) == ("Q: Where?\nA: ", "Washington, D.C.\n")
 

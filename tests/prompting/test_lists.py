@@ -46,12 +46,12 @@ def lists(draw: st.DrawFn) -> list[Line]:
 def capitals(data: Dataset, seed: int = 0) -> list[str]:
     """The subjects of the facts of a draw, in its order."""
     [draw], lines = build_draws_and_lines(data.frame("P36").filter(split="train"), [seed])
-    return [lines[row].subject for row in draw.take(99)]
+    return [lines[row].subject for row in draw.take_rows(99)]
 
 
 def test_lists_are_written_as_written_down() -> None:
     written = [
-        f"{name}\n{layout.write(LINES)[0] + layout.before('Chile')!r}"
+        f"{name}\n{layout.write(LINES)[0] + layout.text_before_object('Chile')!r}"
         for name, layout in LAYOUTS.items()
     ]
     assert "\n".join(written) + "\n" == GOLDEN.read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def test_a_span_holds_the_object_and_is_preceded_by_what_precedes_it(
     text, spans = layout.write(lines)
     assert [text[start:stop] for start, stop in spans] == [line.object for line in lines]
     *shown, last = lines
-    assert text[: spans[-1][0]] == layout.write(shown)[0] + layout.before(last.subject)
+    assert text[: spans[-1][0]] == layout.write(shown)[0] + layout.text_before_object(last.subject)
 
 
 def test_a_span_takes_the_spaces_before_it_but_nothing_else() -> None:
@@ -104,7 +104,7 @@ def test_a_new_fact_moves_no_other() -> None:
 
 def test_a_fact_about_the_subject_is_replaced_by_the_next() -> None:
     [draw], lines = build_draws_and_lines(world().frame("P36"), [0])
-    order = [lines[row] for row in draw.take(9)]
+    order = [lines[row] for row in draw.take_rows(9)]
     asked = {"relation": ["P36"], "subject": ["x"], "subject_names": [["x", order[1].subject]]}
     [text] = write_list_before_each(pl.DataFrame(asked), ListLayout(), draw, lines, 3)
     assert text == ListLayout().write([order[0], order[2], order[3]])[0] + "x "

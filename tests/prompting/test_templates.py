@@ -15,10 +15,10 @@ from sonde.probes.belief import Belief
 from sonde.probes.lama import Lama
 from sonde.prompting import templates
 from sonde.prompting.templates import (
-    content_free,
+    build_name_part_prompts,
+    content_free_subjects,
     fill_templates,
     missing_full_stop,
-    name_parts,
     pairs_with_subject_names,
     usual_names,
 )
@@ -143,17 +143,20 @@ def test_facts_of_one_subject_and_date_are_one_pair_with_all_names() -> None:
 
 def test_content_free_subjects_are_of_no_fact() -> None:
     (batch,) = fill_templates(
-        relation("P1"), [template("t", "[X] [Y]")], content_free("?"), Score()
+        relation("P1"), [template("t", "[X] [Y]")], content_free_subjects("?"), Score()
     )
     assert batch.frame.select("fact", "prefix").rows() == [("", "? ")]
 
 
 def test_parts_of_names_are_those_of_persons_each_once() -> None:
     born = fact("P19", "Ann Ann Lee", "Rome")
-    (own, subjects) = name_parts(relation("P19"), dataset_of([born]).frame("P19")) or (None, None)
+    (own, subjects) = build_name_part_prompts(relation("P19"), dataset_of([born]).frame("P19")) or (
+        None,
+        None,
+    )
     assert own is not None and own.text == "[X] is a common name in the following city: [Y]"
     assert subjects is not None and subjects["names"].to_list() == [["Ann", "Lee"]]
-    assert name_parts(relation("P36"), subjects) is None
+    assert build_name_part_prompts(relation("P36"), subjects) is None
 
 
 @pytest.mark.parametrize("probe", [Lama(answer="fill"), Belief(answer="fill", bias=False)])

@@ -18,7 +18,11 @@ from sonde.evaluation.judge import judge
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results
 from sonde.probes.base import MaskProbe, Probe
-from sonde.prompting.templates import content_free, fill_templates, pairs_with_subject_names
+from sonde.prompting.templates import (
+    content_free_subjects,
+    fill_templates,
+    pairs_with_subject_names,
+)
 from sonde.prompts import FillMask, PromptBatch, Score
 
 CONTENT_FREE = ("N/A", "", "?")
@@ -133,7 +137,10 @@ class Belief(PairProbe, MaskProbe):
                 targets = tuple(name for name in names if len(name.split()) == 1)
                 request = FillMask(top_k=self.top_k, targets=targets)
             options = [data.object_names(relation.id)]
-            for chosen, part in ((plain, content_free(*CONTENT_FREE)), (templates, subjects)):
+            for chosen, part in (
+                (plain, content_free_subjects(*CONTENT_FREE)),
+                (templates, subjects),
+            ):
                 yield from fill_templates(
                     relation, chosen, part, request, options=options, close=self.close
                 )

@@ -80,12 +80,12 @@ class EicLke(ChoiceProbe):
             reasons.update(facts["excluded"].to_list())
             layout = self.layout_in(relation.language)
             left = facts.filter(col("excluded").is_null()).iter_rows(named=True)
-            n = len(self.spots(len(draw.take(self.examples))))
+            n = len(self.spots(len(draw.take_rows(self.examples))))
             n = 1 if self.sequence_layout == "options" else n
             waiting: list[Fact] = []
             while waiting := [*waiting, *islice(left, n - len(waiting))]:
                 names = {(relation.id, name) for fact in waiting for name in fact["subject_names"]}
-                shown = [lines[row] for row in draw.take(self.examples, names)]
+                shown = [lines[row] for row in draw.take_rows(self.examples, names)]
                 spots = self.spots(len(shown)) if shown else ()
                 tested, waiting = waiting[: len(spots)], waiting[len(spots) or 1 :]
                 if tested:

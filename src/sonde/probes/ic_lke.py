@@ -212,7 +212,7 @@ class IcLke(ChoiceProbe, LemmaProbe):
             templates: list[Template | None] = [None, *chosen.get(relation.id, [])]
             wordings = {"examples": templates[:1], "generate": templates}
             ways = [(c, t) for c in self.contexts for t in wordings.get(c, templates[1:])]
-            most = len(draws[0].take(max(self.sizes)))
+            most = len(draws[0].take_rows(max(self.sizes)))
             sizes = sorted({min(n, most) for n in self.sizes})
             passes = list(product(enumerate(draws, data.selection.seed), sizes))
             separated = self.layout_in(relation.language)
@@ -279,7 +279,7 @@ def offer_facts(
     )
     facts = data.asked_frame(relation)
     names = facts["subject_names"].to_list()
-    counts = [len(draws[0].take(n, {(relation, name) for name in row})) for row in names]
+    counts = [len(draws[0].take_rows(n, {(relation, name) for name in row})) for row in names]
     reason = (
         when(col("n_options") < 2).then(lit(ONE_OPTION))
         .when(col("n_examples") == 0).then(lit(NO_EXAMPLE))

@@ -18,7 +18,12 @@ from sonde.evaluation import metrics as m
 from sonde.evaluation.layout import Layout
 from sonde.probes.base import MaskProbe
 from sonde.prompting.options import options_in_facts
-from sonde.prompting.templates import fill_templates, name_parts, template_by_number, usual_names
+from sonde.prompting.templates import (
+    build_name_part_prompts,
+    fill_templates,
+    template_by_number,
+    usual_names,
+)
 from sonde.prompts import FillMask, Names, PromptBatch, Score
 
 UHN = ~col("guessable")
@@ -124,7 +129,7 @@ class Lama(MaskProbe):
                 capitalize=self.capitalize,
                 close=self.close,
             )
-            if self.uhn == "names" and (parts := name_parts(relation, facts)):
+            if self.uhn == "names" and (parts := build_name_part_prompts(relation, facts)):
                 template, subjects = parts
                 for batch in fill_templates(
                     relation, [template], subjects, request, options=[objects]

@@ -164,7 +164,7 @@ class Profile(Probe):
         layout = list_layout("colon", "newline", language)
         lines = [Line(fact="", subject=row["subject"], object=object) for row, object in shown]
         head = layout.write(lines)[0]
-        listed = [head + layout.before(name) for name in facts["subject"]]
+        listed = [head + layout.text_before_object(name) for name in facts["subject"]]
         if shown and self.score:
             yield batch("list", score, listed)
         if shown and self.generate:
@@ -223,7 +223,7 @@ class Profile(Probe):
         keys = random_keys(
             data.selection.seed, (f"profile:{relation.id}:{fact}" for fact in pool["fact"])
         )
-        examples = pool[Draw(keys, Pool(pool)).take(n)]
+        examples = pool[Draw(keys, Pool(pool)).take_rows(n)]
         facts = selected.filter(~col("subject").is_in(examples["subject"].implode()))
         reason = FEW if len(facts) < known.FEWEST else None
         objects = facts["object_names"].explode().list.first()

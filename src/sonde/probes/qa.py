@@ -114,7 +114,7 @@ class Qa(LemmaProbe):
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """One question per fact."""
         layout = self._layout()
-        request = Generate(max_tokens=self.max_tokens, stop=layout.end)
+        request = Generate(max_tokens=self.max_tokens, stop=layout.stop_text)
         few_shot = FewShot(
             data,
             self.templates,

@@ -106,7 +106,7 @@ class LkeSequence(ListProbe):
         right = {fact.id: names_correct_for(fact, several) for fact in facts_of(frame)}
         draws, lines = build_draws_and_lines(frame, range(seed, seed + self.seeds))
         for number, draw in enumerate(draws):
-            clean = [lines[row] for row in draw.take(self.length)]
+            clean = [lines[row] for row in draw.take_rows(self.length)]
             if (length := len(clean)) < LEAST:
                 return
             # of a short list the same share; the same places in all lists, to average them

@@ -72,9 +72,9 @@ PHRASES: dict[str, tuple[str, ...]] = {
 """Phrases by language that models generate instead of an answer."""
 
 
-def check_abstaining_setting(chosen: Sequence[str]) -> None:
+def check_abstaining_setting(lists_and_phrases: Sequence[str]) -> None:
     """Raise UsageError for a text that is neither the name of a list nor a phrase."""
-    for name in chosen:
+    for name in lists_and_phrases:
         if not normalize_words(name) or (len(name) == 2 and name.isascii() and name not in PHRASES):
             raise UsageError(
                 f"setting abstaining: there is no list of phrases for {name!r}; known: "
@@ -82,7 +82,7 @@ def check_abstaining_setting(chosen: Sequence[str]) -> None:
             )
 
 
-def build_abstention_test(chosen: tuple[str, ...] = (ALL,)) -> Callable[[str], bool]:
+def build_abstention_test(lists_and_phrases: tuple[str, ...] = (ALL,)) -> Callable[[str], bool]:
     """A function that decides whether an answer abstains, by lists of phrases and by phrases.
 
     >>> abstains = build_abstention_test()
@@ -91,8 +91,12 @@ def build_abstention_test(chosen: tuple[str, ...] = (ALL,)) -> Callable[[str], b
     >>> build_abstention_test(("none", "pass"))("Pass!")
     True
     """
-    lists = PHRASES.values() if ALL in chosen else [PHRASES.get(name, ()) for name in chosen]
-    phrases = {name for name in chosen if name not in {*PHRASES, ALL, NONE}}
+    lists = (
+        PHRASES.values()
+        if ALL in lists_and_phrases
+        else [PHRASES.get(name, ()) for name in lists_and_phrases]
+    )
+    phrases = {name for name in lists_and_phrases if name not in {*PHRASES, ALL, NONE}}
     phrases.update(phrase for listed in lists for phrase in listed)
     whole = frozenset(map(normalize_words, phrases))
     # a phrase of several words ends with a space; scripts without spaces have none

@@ -21,7 +21,12 @@ from typing import Any, Literal
 import polars as pl
 
 from sonde.core.facts import Dataset, Relation, Template, facts_of
-from sonde.prompting.examples import choose_fixed_examples, fill_question, join_examples
+from sonde.prompting.examples import (
+    ExamplesText,
+    choose_fixed_examples,
+    fill_question,
+    join_examples,
+)
 from sonde.prompting.languages import ENGLISH, PHRASINGS, Phrasing
 from sonde.prompting.matching import count_words
 from sonde.prompting.options import (
@@ -37,8 +42,8 @@ Example = Mapping[str, str]  # of a fact: subject, object, and wrong, empty if n
 
 VERDICTS = {
     word: verdict
-    for around in PHRASINGS.values()
-    for word, verdict in zip(around.verdicts, ("True", "False"), strict=True)
+    for phrasing in PHRASINGS.values()
+    for word, verdict in zip(phrasing.verdicts, ("True", "False"), strict=True)
 }
 UNSPACED = tuple(word for word in VERDICTS if count_words(word) is None)
 
@@ -100,18 +105,18 @@ def answer_last_templates(relation: Relation, limit: int | None = None) -> tuple
     return tuple(t for t in statement_templates(relation) if t.answer_last)[:limit]
 
 
-def add_question_markers(text: str, form: Form, around: Phrasing = ENGLISH) -> str:
+def add_question_markers(question: str, form: Form, phrasing: Phrasing = ENGLISH) -> str:
     r"""A question up to where its answer begins.
 
     >>> add_question_markers("Where?", "plain"), add_question_markers("Where?", "qa")
     ('Where? ', 'Q: Where?\nA: ')
     """
-    text = f"{around.question}{text}\n{around.answer}" if form == "qa" else text
-    return f"{text}{around.space}"
+    text = f"{phrasing.question}{question}\n{phrasing.answer}" if form == "qa" else question
+    return f"{text}{phrasing.space}"
 
 
 def question_prompt(
-    template: Template, subject: str, form: Form, cue: str = "", around: Phrasing = ENGLISH
+    template: Template, subject: str, form: Form, cue: str = "", phrasing: Phrasing = ENGLISH
 ) -> str:
     r"""A question about a subject, after a cue if there is one, up to where its answer begins.
 
@@ -120,12 +125,12 @@ def question_prompt(
     'Q: Oslo. Where was Ann born?\nA: '
     """
     question = fill_question(template, subject, "qa")
-    cued = f"{cue}{around.stop}{around.space}{question}" if cue else question
-    return add_question_markers(cued, form, around)
+    cued = f"{cue}{phrasing.stop}{phrasing.space}{question}" if cue else question
+    return add_question_markers(cued, form, phrasing)
 
 
 def statement_prompt(
-    template: Template, subject: str, name: str, form: Form, around: Phrasing = ENGLISH
+    template: Template, subject: str, object: str, form: Form, phrasing: Phrasing = ENGLISH
 ) -> str:
     """A statement about a subject and an object, and the question whether it is true.
 
@@ -133,19 +138,19 @@ def statement_prompt(
     >>> statement_prompt(place, "Oslo", "Norway", "plain")
     'Statement: Oslo is in Norway. The statement is True or False? '
     """
-    statement = name.join(template.fill(subject)).strip().rstrip(f" .{around.stop}")
-    return add_question_markers(around.check.replace("[S]", statement), form, around)
+    statement = object.join(template.fill(subject)).strip().rstrip(f" .{phrasing.stop}")
+    return add_question_markers(phrasing.check.replace("[S]", statement), form, phrasing)
 
 
 def task_prompt(
-    task: Task, template: Template, subject: str, name: str, form: Form, around: Phrasing
+    task: Task, template: Template, subject: str, cue_or_object: str, form: Form, phrasing: Phrasing
 ) -> str:
-    """A prompt of a task up to its answer: `name` is that of the cue or of a statement's object."""
+    """A prompt of a task up to its answer: `cue_or_object` is a name."""
     if task == "wp":
         return template.fill(subject)[0]
     if task == "fc":
-        return statement_prompt(template, subject, name, form, around)
-    return question_prompt(template, subject, form, name, around)
+        return statement_prompt(template, subject, cue_or_object, form, phrasing)
+    return question_prompt(template, subject, form, cue_or_object, phrasing)
 
 
 def write_task_examples(
@@ -153,33 +158,33 @@ def write_task_examples(
     base: Template,
     examples: Sequence[Example],
     form: Form,
-    around: Phrasing,
-    first: int = 0,
-) -> tuple[str, list[int]]:
+    phrasing: Phrasing,
+    first_is_false: int = 0,
+) -> ExamplesText:
     """Examples with their answers, a line each, and where the answers are.
 
-    Statements are true and false in turn; `first` is 1 if the first one is false.
+    Statements are true and false in turn; `first_is_false` is 1 if the first one is false, else 0.
     """
     lines = []
     for number, example in enumerate(examples):
         name, answer = "", example["object"]
         if task == "fc":
-            verdict = (number + first) % 2
-            name, answer = example["wrong" if verdict else "object"], around.verdicts[verdict]
+            verdict = (number + first_is_false) % 2
+            name, answer = example["wrong" if verdict else "object"], phrasing.verdicts[verdict]
             if not name:
                 continue
         elif task == "wp":
             answer += base.fill(example["subject"])[1]
-        text = task_prompt(task, base, example["subject"], name, form, around)
+        text = task_prompt(task, base, example["subject"], name, form, phrasing)
         lines.append((text, f"{answer}\n"))
     return join_examples(lines)
 
 
 def write_question_examples(
-    base: Template, examples: Sequence[Example], form: Form, around: Phrasing = ENGLISH
-) -> tuple[str, list[int]]:
+    base: Template, examples: Sequence[Example], form: Form, phrasing: Phrasing = ENGLISH
+) -> ExamplesText:
     """Examples as questions."""
-    return write_task_examples("qa", base, examples, form, around)
+    return write_task_examples("qa", base, examples, form, phrasing)
 
 
 def parse_leading_verdict(text: str) -> str:

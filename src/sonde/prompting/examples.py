@@ -16,7 +16,7 @@ Knows facts and templates, no models.
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -48,9 +48,9 @@ def random_keys(seed: int, names: Iterable[str]) -> Keys:
     return np.frombuffer(b"".join(draw_keys(seed, names)), ">u8").astype(np.uint64)
 
 
-def mix_keys(keys: Keys, key: int) -> Keys:
+def mix_keys(keys: Keys, salt: int) -> Keys:
     """Independent keys for a further draw from the same pool (splitmix64)."""
-    mixed = (keys ^ np.uint64(key)) + np.uint64(0x9E3779B97F4A7C15)
+    mixed = (keys ^ np.uint64(salt)) + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return mixed ^ (mixed >> np.uint64(31))
@@ -77,9 +77,9 @@ class Draw:
 
     def __init__(self, keys: Keys, pool: Pool) -> None:
         self.pool, self._rows = pool, list[int]()
-        self._further = self._order(keys)
+        self._further = self._rows_by_key(keys)
 
-    def _order(self, keys: Keys) -> Iterator[int]:
+    def _rows_by_key(self, keys: Keys) -> Iterator[int]:
         front = min(len(keys), FRONT)
         first = np.sort(np.argpartition(keys, front - 1)[:front]) if front else np.arange(0)
         ids, names = set[Name](), set[Name]()
@@ -92,15 +92,22 @@ class Draw:
                     names.add(name)
                     yield row
 
-    def take(self, n: int, about: Collection[Name] = ()) -> list[int]:
-        """The rows of the first n facts, without those about a subject with one of these names."""
+    def take_rows(self, n: int, excluded_subjects: Collection[Name] = ()) -> list[int]:
+        """The pool's rows of the first n facts, without those about the excluded subjects."""
         names = self.pool.names
-        taken = [row for row in self._rows if names[row] not in about][:n]
+        taken = [row for row in self._rows if names[row] not in excluded_subjects][:n]
         while len(taken) < n and (row := next(self._further, None)) is not None:
             self._rows.append(row)
-            if names[row] not in about:
+            if names[row] not in excluded_subjects:
                 taken.append(row)
         return taken
+
+
+class QuestionAndAnswer(NamedTuple):
+    """An example: the text up to its answer, and the answer with what closes it."""
+
+    question: str
+    answer: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +120,8 @@ class PromptLayout:
         separator: between several correct answers in an example; empty: only the first is shown.
 
     Example:
-        >>> PromptLayout(text="[Q] [A]%\n", separator="; ").example("Which?", ["Thai", "Lao"])
-        ('Which? ', 'Thai; Lao%\n')
+        >>> PromptLayout(text="[Q] [A]%\n", separator="; ").write_example("Which?", ["Thai", "Lao"])
+        QuestionAndAnswer(question='Which? ', answer='Thai; Lao%\n')
     """
 
     text: str
@@ -131,7 +138,7 @@ class PromptLayout:
             )
 
     @property
-    def end(self) -> str:
+    def stop_text(self) -> str:
         """The text that ends an answer: what closes it, else the end of its line.
 
         A full stop closes none, because answers may contain one.
@@ -139,30 +146,40 @@ class PromptLayout:
         closing = self.text.partition(ANSWER)[2].strip()
         return closing if closing.strip(".。") else "\n"
 
-    def example(self, question: str, answers: Sequence[str]) -> tuple[str, str]:
+    def write_example(self, question: str, answers: Sequence[str]) -> QuestionAndAnswer:
         """The text up to the answer, and the answer with what closes it."""
         before, _, after = self.text.partition(ANSWER)
         answer = self.separator.join(answers) if self.separator else answers[0]
-        return before.replace(QUESTION, question), f"{answer.removesuffix(after.strip())}{after}"
+        answer = f"{answer.removesuffix(after.strip())}{after}"
+        return QuestionAndAnswer(before.replace(QUESTION, question), answer)
 
 
-def default_prompt_layout(style: Style, around: Phrasing = ENGLISH) -> PromptLayout:
+def default_prompt_layout(style: Style, phrasing: Phrasing = ENGLISH) -> PromptLayout:
     """An instruction, then lines of `Q:` and `A:`; every answer ends with one full stop."""
-    text = f"{around.question}{QUESTION}\n{around.answer}{around.space}{ANSWER}{around.stop}\n"
-    return PromptLayout(text=text, head=f"{around.mask if style == 'mask' else around.qa}\n")
+    text = (
+        f"{phrasing.question}{QUESTION}\n{phrasing.answer}{phrasing.space}{ANSWER}{phrasing.stop}\n"
+    )
+    return PromptLayout(text=text, head=f"{phrasing.mask if style == 'mask' else phrasing.qa}\n")
 
 
-def join_examples(examples: Iterable[tuple[str, str]], head: str = "") -> tuple[str, list[int]]:
-    r"""The text of examples, and the characters at which each answer starts and stops.
+class ExamplesText(NamedTuple):
+    """Examples one after the other, and the characters at which each answer starts and stops."""
+
+    text: str
+    answer_spans: list[int]
+
+
+def join_examples(examples: Iterable[tuple[str, str]], head: str = "") -> ExamplesText:
+    r"""Examples, each as the text up to its answer and its answer, as one text.
 
     >>> join_examples([("Q: A?\nA: ", "B\n")], "Answer.\n")
-    ('Answer.\nQ: A?\nA: B\n', [17, 19])
+    ExamplesText(text='Answer.\nQ: A?\nA: B\n', answer_spans=[17, 19])
     """
     text, spans = head, list[int]()
     for question, answer in examples:
         spans += len(text) + len(question), len(text) + len(question) + len(answer)
         text += question + answer
-    return text, spans
+    return ExamplesText(text, spans)
 
 
 def slot_values(fact: Mapping[str, Any]) -> dict[str, str]:
@@ -181,7 +198,7 @@ def fill_question(
     ('Where was Ann born?', 'Where was Ann born? [MASK].')
     """
 
-    def stop(text: str) -> int:
+    def end_of_question(text: str) -> int:
         return max((text.rfind(m) + len(m) for m in QUESTION_MARKS if m in text), default=0)
 
     values = {SUBJECT_SLOT: subject, **(slots or {})}
@@ -189,10 +206,10 @@ def fill_question(
         return MASK.join(template.filled(values))
     if not template.plain:
         text = template.filled(values)[0]
-        return text[: stop(text)] or text.rstrip()
+        return text[: end_of_question(text)] or text.rstrip()
     # cut before the subject is in, because its name may have a question mark
     head = template.text.split(ANSWER_SLOT)[0]
-    head = head[: stop(head)]
+    head = head[: end_of_question(head)]
     if SUBJECT_SLOT not in head:
         raise TemplateError(
             f"question template {template.id!r} must ask before it answers, as in "
@@ -241,8 +258,10 @@ class FewShot:
         for fact in facts.iter_rows(named=True):
             name = f"{relation.id}:{template.id}" + f":{fact['fact']}" * self.per_fact
             if name != drawn:
-                drawn, draw, texts = name, self._draw(relation, name), {}
-            rows = tuple(draw.take(self.shots, {(relation.id, alias) for alias in fact["names"]}))
+                drawn, draw, texts = name, self._draw_examples(relation, name), {}
+            rows = tuple(
+                draw.take_rows(self.shots, {(relation.id, alias) for alias in fact["names"]})
+            )
             if len(rows) < self.shots:
                 where = "the dataset" if self.context == "random" else f"relation {relation.id}"
                 raise DataError(
@@ -251,7 +270,7 @@ class FewShot:
                     "or the context to zero-shot"
                 )
             if rows not in texts:
-                examples = (self._example(draw.pool.row(row), template, name) for row in rows)
+                examples = (self._write_example(draw.pool.row(row), template, name) for row in rows)
                 texts[rows] = join_examples(examples, layout.head)
             question = fill_question(template, fact["subject"], self.style, slot_values(fact))
             # the space before an answer belongs to the answer
@@ -267,7 +286,7 @@ class FewShot:
         )
         return frame.select(*KEY, "prefix", "suffix", *["example_spans"] * (self.shots > 0))
 
-    def _draw(self, relation: Relation, name: str) -> Draw:
+    def _draw_examples(self, relation: Relation, name: str) -> Draw:
         sources = [relation]
         if self.context == "random":
             alike = (r for r in self.data.relations if r.language == relation.language)
@@ -287,14 +306,18 @@ class FewShot:
         smallest = np.argsort(keys, kind="stable")[:MAX_POOL]
         return keys[smallest], Pool(frame[smallest])
 
-    def _example(self, fact: dict[str, Any], template: Template, name: str) -> tuple[str, str]:
+    def _write_example(
+        self, fact: dict[str, Any], template: Template, name: str
+    ) -> QuestionAndAnswer:
         relation, seed = self.data.relation(fact["relation"]), self.data.selection.seed
         if self.context != "template":
             draw = f"icl:{name}:{fact['fact']}"
             choices = self.templates(relation)
             template = min(choices, key=lambda t: draw_key(seed, f"{draw}:{t.id}"))
         question = fill_question(template, fact["subject"], self.style, slot_values(fact))
-        return self.layout(relation).example(question, [names[0] for names in fact["object_names"]])
+        return self.layout(relation).write_example(
+            question, [names[0] for names in fact["object_names"]]
+        )
 
 
 def choose_fixed_examples(data: Dataset, relation: str, n: int) -> pl.DataFrame:
@@ -310,7 +333,7 @@ def choose_fixed_examples(data: Dataset, relation: str, n: int) -> pl.DataFrame:
     for spares, frame in zip((SPARES, SPARES, 0), frames, strict=True):
         keys = random_keys(data.selection.seed, (f"shots:{relation}:{id}" for id in frame["fact"]))
         # by name only: no fact that is held needs a spare
-        rows = Draw(keys, Pool(frame.with_columns(subject_id="subject"))).take(n + spares)
+        rows = Draw(keys, Pool(frame.with_columns(subject_id="subject"))).take_rows(n + spares)
         if len(rows) == n + spares:
             break
     return frame[rows]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -101,10 +101,17 @@ def select_options(answers: Answers, options: Iterable[Sequence[str]]) -> Answer
     return Answers(batch=chosen, result=OptionScores(logprobs=tokens, suffix_logprobs=after))
 
 
+class WrongNames(NamedTuple):
+    """Names of wrong objects; `dropped` counts those that the dataset calls wrong, but are correct."""
+
+    names: tuple[str, ...]
+    dropped: int
+
+
 def draw_wrong_names(
     fact: Fact, correct: frozenset[str], pool: Sequence[str], seed: int, limit: int
-) -> tuple[tuple[str, ...], int]:
-    """Up to `limit` names of wrong objects, and how many that the dataset calls wrong are correct.
+) -> WrongNames:
+    """Up to `limit` names of wrong objects.
 
     They are those that the dataset names for the fact, in its order; of more, as many are drawn by
     the seed. If it names none, they are drawn from `pool`, the relation's objects. None is in
@@ -114,10 +121,10 @@ def draw_wrong_names(
     wrong = tuple(name for name in (named or pool) if name not in correct)
     dropped = sum(name in correct for name in named)
     if named and len(wrong) <= limit:
-        return wrong, dropped
+        return WrongNames(wrong, dropped)
     key = f"negatives:{fact.relation}:{fact.id}"
     drawn = nsmallest(limit, wrong, key=lambda name: (draw_key(seed, f"{key}:{name}"), name))
-    return tuple(drawn), dropped
+    return WrongNames(tuple(drawn), dropped)
 
 
 def options_in_facts(facts: DataFrame) -> Series:

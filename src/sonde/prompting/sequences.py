@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from random import Random
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from polars import DataFrame
 
@@ -54,6 +54,13 @@ class Line:
     object: str
 
 
+class ListText(NamedTuple):
+    """Facts one after the other, and where each object starts and stops."""
+
+    text: str
+    object_spans: list[tuple[int, int]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout:
     """How facts are listed one after the other.
@@ -85,25 +92,25 @@ class ListLayout:
         sentence = SUBJECT_SLOT in self.pair or ANSWER_SLOT in self.pair
         return self.pair if sentence else f"{SUBJECT_SLOT}{self.pair}{ANSWER_SLOT}"
 
-    def before(self, subject: str) -> str:
+    def text_before_object(self, subject: str) -> str:
         """A fact up to where its object begins."""
         return self.template.partition(ANSWER_SLOT)[0].replace(SUBJECT_SLOT, subject)
 
-    def write(self, lines: Iterable[Line]) -> tuple[str, list[tuple[int, int]]]:
-        """The facts, and where each object starts and stops.
+    def write(self, lines: Iterable[Line]) -> ListText:
+        """The facts as one text.
 
         >>> ListLayout().write([Line(fact="1", subject="Peru", object="Lima")])
-        ('Peru Lima ', [(5, 9)])
+        ListText(text='Peru Lima ', object_spans=[(5, 9)])
         """
         after = self.template.partition(ANSWER_SLOT)[2] + self.example
         texts, spans, at = list[str](), list[tuple[int, int]](), 0
         for line in lines:
-            before = self.before(line.subject)
+            before = self.text_before_object(line.subject)
             start = at + len(before)
             spans.append((start, start + len(line.object)))
             texts.append(f"{before}{line.object}{after}")
             at += len(texts[-1])
-        return "".join(texts), spans
+        return ListText("".join(texts), spans)
 
 
 def list_layout(pair: str, example: str, language: str = "") -> ListLayout:
@@ -138,10 +145,10 @@ def write_list_before_each(
     shown: dict[tuple[int, ...], str] = {}
     texts = []
     for relation, subject, names in facts.select(SUBJECT).iter_rows():
-        rows = tuple(draw.take(n, {(relation, name) for name in names}))
+        rows = tuple(draw.take_rows(n, {(relation, name) for name in names}))
         if rows not in shown:
             shown[rows] = layout.write(lines[row] for row in rows)[0]
-        texts.append(shown[rows] + layout.before(subject))
+        texts.append(shown[rows] + layout.text_before_object(subject))
     return texts
 
 
@@ -201,16 +208,20 @@ def choose_replaced_places(count: int, length: int, layout: Layout, seed: int) -
 
 
 def replace_subjects_with_invented(
-    lines: Sequence[Line], at: Sequence[int], seed: int, real: Collection[str], language: str = ""
+    lines: Sequence[Line],
+    places: Sequence[int],
+    seed: int,
+    real: Collection[str],
+    language: str = "",
 ) -> tuple[Line, ...]:
     """The lines with invented subjects at some places; `real` names, case-folded, are never used.
 
     A year there becomes another one, drawn between the first and the last of all lines.
     """
-    names = invent_names([lines[place].subject for place in at], seed, real, language)
+    names = invent_names([lines[place].subject for place in places], seed, real, language)
     years = [int(line.object) for line in lines if is_year(line.object)]
     changed = list(lines)
-    for place, name in zip(at, names, strict=True):
+    for place, name in zip(places, names, strict=True):
         line, object = lines[place], lines[place].object
         if is_year(object):
             key = f"{seed}:year:{line.fact}"
@@ -221,7 +232,7 @@ def replace_subjects_with_invented(
 
 def replace_objects_with_wrong(
     lines: Sequence[Line],
-    at: Sequence[int],
+    places: Sequence[int],
     correct: Callable[[Line], frozenset[str]],
     pool: Sequence[str],
     seed: int,
@@ -231,7 +242,7 @@ def replace_objects_with_wrong(
     `correct` has every name of every object that is correct for a line's subject. If the objects do
     not suffice, because most of them are equal, for example, objects of `pool` replace them.
     """
-    order = sorted(at, key=lambda place: draw_key(seed, f"object:{lines[place].fact}"))
+    order = sorted(places, key=lambda place: draw_key(seed, f"object:{lines[place].fact}"))
     objects = [lines[place].object for place in (*order[1:], *order[:1])]
     barred = [correct(lines[place]) for place in order]
     for i, names in enumerate(barred):
@@ -265,7 +276,7 @@ def _wrong_object(line: Line, barred: frozenset[str], pool: Sequence[str], seed:
 
 
 def invent_names(
-    likes: Sequence[str], seed: int, real: Collection[str], language: str = ""
+    originals: Sequence[str], seed: int, real: Collection[str], language: str = ""
 ) -> tuple[str, ...]:
     """A name for each of some names, of as many words, at most three; none twice, none real.
 
@@ -276,8 +287,10 @@ def invent_names(
     >>> names == invent_names(["Ada Byron", "Peru"], 0, [])
     True
     """
-    name = _katakana if language == "ja" else _name
-    tries = [[name(like, f"{seed}:{i}:{k}") for k in range(TRIES)] for i, like in enumerate(likes)]
+    name = _invent_katakana_name if language == "ja" else _invent_name
+    tries = [
+        [name(like, f"{seed}:{i}:{k}") for k in range(TRIES)] for i, like in enumerate(originals)
+    ]
     used = {folded for row in tries for name in row if (folded := name.casefold()) in real}
     chosen = []
     for row in tries:
@@ -305,20 +318,20 @@ def draw_other_year(year: int, first: int, last: int, key: str) -> int:
     return drawn + (drawn >= year)
 
 
-def _name(like: str, key: str) -> str:
+def _invent_name(like: str, key: str) -> str:
     random = Random(key)
     words = min(max(1, len(like.split())), MOST_WORDS)
-    return " ".join(_word(random) for _ in range(words))
+    return " ".join(_invent_word(random) for _ in range(words))
 
 
-def _katakana(like: str, key: str) -> str:
+def _invent_katakana_name(like: str, key: str) -> str:
     random = Random(key)
     words = min(1 + like.count(DOT), MOST_WORDS)
     parts = ("".join(random.choices(MORAE, k=3)) + random.choice(ENDS_JA) for _ in range(words))
     return DOT.join(parts)
 
 
-def _word(random: Random) -> str:
+def _invent_word(random: Random) -> str:
     """Two or three syllables, the last of them closed."""
     count = random.choice((2, 2, 3))
     open_ones = [random.choice(BEGINNINGS) + random.choice(MIDDLES) for _ in range(count)]

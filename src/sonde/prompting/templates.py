@@ -76,7 +76,7 @@ def fill_templates(
     # a suffix may end with the subject, whose name may end with the mark, as in "Apple Inc."
     open_end = ~col("suffix").str.ends_with(col("mark"))
     closed = concat_str(col("suffix").str.strip_chars_end(), "mark")
-    fill = _fill if plain else _fill_from_facts
+    fill = _fill_subjects if plain else _fill_subjects_dates_and_details
     part = col("names").list.len().cum_sum() * len(templates) // BATCH
     for _, rows in subjects.group_by(part.alias("part"), maintain_order=True):
         frame = fill(templates, marks, rows).with_columns(
@@ -93,7 +93,7 @@ FACT_VALUES = ("date", "details")
 PIECES = [f"{side}_{piece}" for side in TEXTS for piece in ("before", "slot", "after")]
 
 
-def _fill(
+def _fill_subjects(
     templates: Sequence[Template], marks: Sequence[str], subjects: pl.DataFrame
 ) -> pl.DataFrame:
     """Prompts whose templates take only the subject's name from a fact."""
@@ -115,7 +115,7 @@ def _fill(
     return prompts.explode("names").with_columns(subject="names", **filled).collect()
 
 
-def _fill_from_facts(
+def _fill_subjects_dates_and_details(
     templates: Sequence[Template], marks: Sequence[str], subjects: pl.DataFrame
 ) -> pl.DataFrame:
     """Prompts whose templates take a date or details from each fact, one by one."""
@@ -146,12 +146,14 @@ def pairs_with_subject_names(data: Dataset, relation: str) -> pl.DataFrame:
     return pairs.select("fact", "names", *FACT_VALUES).collect()
 
 
-def content_free(*names: str) -> pl.DataFrame:
+def content_free_subjects(*names: str) -> pl.DataFrame:
     """Subjects that state nothing, of no fact: what a template suggests by itself."""
     return pl.DataFrame({"fact": [""], "names": [list(names)]})
 
 
-def name_parts(relation: Relation, facts: pl.DataFrame) -> tuple[Template, pl.DataFrame] | None:
+def build_name_part_prompts(
+    relation: Relation, facts: pl.DataFrame
+) -> tuple[Template, pl.DataFrame] | None:
     """A template and the parts of persons' names, to prompt for what a part alone suggests.
 
     None if the relation is not one of persons, or not in the template's language.

@@ -151,13 +151,13 @@ def _suggested(dataset: Dataset, guesser: Model) -> Iterator[Place]:
             "masked model as guesser"
         )
     from sonde.bridge import as_answers, as_block
-    from sonde.prompting.templates import fill_templates, name_parts
+    from sonde.prompting.templates import build_name_part_prompts, fill_templates
     from sonde.prompts import FillMask
 
     for relation in dataset.relations:
         facts = dataset.frame(relation.id)
         facts = facts.filter(~facts["tags"].list.contains(APART))
-        if (parts := name_parts(relation, facts)) is None:
+        if (parts := build_name_part_prompts(relation, facts)) is None:
             continue
         template, subjects = parts
         names = dataset.object_names(relation.id, aliases=True)

@@ -295,4 +295,4 @@ def _text(listed: _List, lines: Sequence[Line], language: str) -> str:
         )
         return join_examples(pairs)[0]
     layout = default_prompt_layout(style, around)
-    return join_examples((layout.example(t, [answer]) for t, answer in asked), layout.head)[0]
+    return join_examples((layout.write_example(t, [answer]) for t, answer in asked), layout.head)[0]
