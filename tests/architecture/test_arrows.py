@@ -104,7 +104,10 @@ AT_HOME: dict[str, str | tuple[str, ...]] = {
     "huggingface_hub": "models/torch/loading/weights.py",
     "xllamacpp": "models/served/llamacpp_engine.py",
     "jinja2": "reports/html.py",
-    "pyarrow": ("answers.py", "bridge.py", "core/", "data/", "evaluation/judge.py", "store/"),
+    "pyarrow": (
+        *("answers.py", "bridge.py", "core/", "data/", "store/"),
+        *("evaluation/estimate.py", "evaluation/judge.py"),
+    ),
     "spacy": "data/statistics.py",
     "httpx": "http/client.py",
     "tenacity": "http/failures.py",

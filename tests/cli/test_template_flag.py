@@ -66,5 +66,5 @@ def test_the_flag_is_repeatable_wherever_it_stands() -> None:
     found = {words: f["--template"] for words, f in commands(app)
              if "--template" in f}  # fmt: skip
     verbs = {words[0] for words in found}
-    assert verbs == {"run", "plan", "optimise", "doctor", "data", "attribute"}
+    assert verbs == {"profile", "run", "plan", "optimise", "doctor", "data", "attribute"}
     assert all(flag.multiple for flag in found.values())

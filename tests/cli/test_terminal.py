@@ -87,7 +87,9 @@ def test_the_version_is_printed(sonde: Sonde) -> None:
 
 
 VERBS = (
+    ("profile",),
     ("run",),
+    ("run", "profile"),
     ("run", "bear"),
     ("run", "counterfact"),
     ("run", "lama"),

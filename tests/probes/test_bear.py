@@ -81,9 +81,6 @@ def test_each_fact_of_a_subject_has_its_own_object() -> None:
     facts = [fact("P36", "Peru", name, id=name) for name in ("Lima", "Oslo")]
     data = dataset_of(facts, *world("P36").relations)
     assert Numbers(Bear(), data, lambda prompt: {"Lima": 0.9})("accuracy") == 0.5
-    twice = dataset_of([facts[0], facts[0]], *data.relations)
-    with pytest.raises(DataError, match="two facts have the id 'Lima'"):
-        results(Bear(), twice, by_fact())
 
 
 def test_a_tie_counts_as_wrong() -> None:

@@ -157,16 +157,6 @@ def test_a_run_that_was_made_of_such_facts_is_not_read(tmp_path: Path) -> None:
         open_run(out).report()
 
 
-def test_the_table_of_facts_never_has_one_of_two() -> None:
-    facts = [
-        numbered_fact("P1", 0),
-        replace(numbered_fact("P1", 1), id="P1:0"),
-        numbered_fact("P1", 2),
-    ]
-    with pytest.raises(DataError, match="'P1:0'"):
-        fact_table(dataset_of(facts))
-
-
 def test_facts_say_on_which_line_they_stand(data: Path) -> None:
     frames: Any = open_dataset(data).read
     ids = [fact.id for fact in load_dataset(str(data)).facts("P36")]

@@ -56,7 +56,9 @@ class ProfileOptions:
 @verb
 @resumable()
 def profile(wanted: ProfileOptions) -> None:
-    """What does a model know of some facts, and how far does that depend on how it is asked?
+    """Measure what a model knows, by every way to ask it.
+
+    One run shows how far accuracy depends on the prompt, and what chance would give.
 
     Example: sonde profile -m smollm2 -d atlas --limit 10
 

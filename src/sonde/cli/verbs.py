@@ -158,7 +158,7 @@ VERBS = {
     ),
     "profile": (
         "sonde.cli.profile:profile",
-        "What does a model know, and how far does that depend on how it is asked?",
+        "Measure what a model knows, by every way to ask it.",
     ),
     "run": (
         "sonde.cli.run:app",

@@ -58,6 +58,7 @@ def as_json(report: Report) -> dict[str, Any]:
             name: {k: v for k, v in e._asdict().items() if v is not None} for name, e in numbers
         }
     words = ("label", "unit", "better", "help")
+    strips = [i for i in report.items() if isinstance(i, Exhibit) and i.kind == "strip"]
     return {
         "title": text(report.title),
         "summary": [text(line) for line in report.summary],
@@ -69,6 +70,7 @@ def as_json(report: Report) -> dict[str, Any]:
             if any(f"{name}.".startswith(f"{m.id}.") for name in estimates)
         },
         "counts": dict(report.counts),
+        "strips": {item.id: item.frame.to_dicts() for item in strips},
         "provenance": plain(report.provenance),
     }
 
