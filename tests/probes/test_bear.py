@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from sonde.core.errors import AbilityError, DataError
+from sonde.core.errors import AbilityError
 from sonde.core.facts import Dataset
 from sonde.probes.bear import Bear
 from sonde.prompts import Score
 from tests.worlds import dataset_of, entity, fact, relation
 
-from .shares import Numbers, by_fact, results, texts
+from .shares import Numbers, by_fact, texts
 
 SPACE = ("Lima", "paris", "Oslo", "Bonn")
 

@@ -18,7 +18,6 @@ from sonde.core.fact_frames import refuse_repeats
 from sonde.core.facts import Dataset, Fact, Selection
 from sonde.data.catalog import load as load_dataset
 from sonde.data.format import open_dataset, seal
-from sonde.evaluation.tables import fact_table
 from sonde.models.controls import majority
 from sonde.optimise.lpaqa import Lpaqa
 from sonde.optimise.making import optimise

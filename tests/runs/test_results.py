@@ -127,7 +127,7 @@ def test_a_metric_that_names_a_missing_column_is_rejected(
 ) -> None:
     monkeypatch.setattr("sonde.runs.run.PROBES", _Only(Misspelled))
     run = sonde.run(Misspelled(), "control:majority", capitals(), tmp_path / "run")
-    with pytest.raises(UsageError, match="metric names a missing column: .*confidense"):
+    with pytest.raises(UsageError, match=r"metric names a missing column: .*confidense"):
         run.estimates()
 
 
