@@ -25,7 +25,7 @@ from sonde.lab.training.train import TrainSettings, open_trained, train
 from sonde.lab.worlds.folder import open_world, write_world
 from sonde.lab.worlds.settings import WorldSettings
 from sonde.lab.worlds.world import make_world
-from sonde.probes.profile import Profile, form
+from sonde.probes.profile import Profile, answer_form
 
 # world: its settings, and the sizes of the causal and the masked model
 WORLDS = {
@@ -54,8 +54,8 @@ TEXTS = 8  # of a fact, in which it may be recited
 SETS: dict[str, Callable[[list[str]], list[str]]] = {
     "all": lambda names: names,
     "without templates": lambda names: [n for n in names if ":" not in n],
-    "scored only": lambda names: [n for n in names if form(n) != "generated"],
-    "generated only": lambda names: [n for n in names if form(n) == "generated"],
+    "scored only": lambda names: [n for n in names if answer_form(n) != "generated"],
+    "generated only": lambda names: [n for n in names if answer_form(n) == "generated"],
 }
 
 

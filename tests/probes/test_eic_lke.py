@@ -84,7 +84,7 @@ def test_a_fact_is_excluded_if_not_all_its_options_were_answered() -> None:
 
 
 def test_a_hundred_examples_have_ten_spots() -> None:
-    assert len(EicLke().spots(100)) == 10
+    assert len(EicLke().tested_positions(100)) == 10
 
 
 def test_each_list_tests_one_option_of_each_fact() -> None:

@@ -11,7 +11,7 @@ from polars import col
 from sonde.core.errors import AbilityError, DataError
 from sonde.core.facts import Dataset, Relation
 from sonde.evaluation import known, stats
-from sonde.probes.profile import CLASSES, HELD, Profile, form
+from sonde.probes.profile import CLASSES, HELD, Profile, answer_form
 from sonde.prompts import Generate, PromptBatch, Score
 from tests.worlds import dataset_of, entity, fact, question, relation
 
@@ -317,9 +317,9 @@ def test_two_forms_of_at_least_three_instruments_are_needed() -> None:
     data = towns(about=BARE)
     one_form = Numbers(probe(score=False, sentences=0), data, guesser(0.9))
     assert one_form.frame.filter(col("metric") == "known")["value"].drop_nulls().is_empty()
-    assert len(set(map(form, ("list", "statement:1", "question")))) == 3
-    assert form("statement+examples:2") == form("list")
-    assert form("generated list") == form("continued:1") == "generated"
+    assert len(set(map(answer_form, ("list", "statement:1", "question")))) == 3
+    assert answer_form("statement+examples:2") == answer_form("list")
+    assert answer_form("generated list") == answer_form("continued:1") == "generated"
     three = Numbers(probe(), data, guesser(0.9))  # list, generated list and question
     assert 0 < three("known") <= 1
 

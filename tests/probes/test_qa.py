@@ -36,7 +36,7 @@ def numbers(text: str, **settings: Any) -> Numbers:
 
 
 def count(text: str, names: Sequence[Sequence[str]], **settings: Any) -> tuple[int, int]:
-    return Qa(**settings)._count(text, names, "en")
+    return Qa(**settings)._count_correct_and_wrong(text, names, "en")
 
 
 def test_the_default_is_kamels_prompt() -> None:

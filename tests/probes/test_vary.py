@@ -16,7 +16,7 @@ from sonde.core.facts import Dataset, Relation, Template
 from sonde.core.fingerprints import draw_key
 from sonde.evaluation.layout import Layout
 from sonde.probes.base import Probe
-from sonde.probes.vary import Vary, redraw, vary
+from sonde.probes.vary import Vary, vary, with_seed
 from sonde.prompts import PromptBatch, Score
 from tests.worlds import world
 
@@ -133,7 +133,7 @@ def test_repeats_have_seeds_of_their_own_and_the_same_facts() -> None:
     assert frame.group_by("fact").agg(pl.col("prefix").n_unique())["prefix"].unique().to_list() == [
         3
     ]
-    assert redraw(data, 8).selection.seed == 8 and redraw(data, 7) is data
+    assert with_seed(data, 8).selection.seed == 8 and with_seed(data, 7) is data
 
 
 def test_repeats_that_are_all_the_same_are_rejected() -> None:
@@ -150,7 +150,7 @@ def test_a_probe_with_seeds_repeats_itself() -> None:
     assert vary(Toy(), {}) == Toy()
     both = vary(Seeded(), {"shots": (1, 2)}, 3)
     assert isinstance(both, Vary) and both.repeats == 1
-    assert [probe.seeds for probe in both.cells.values()] == [3, 3]  # type: ignore[attr-defined]
+    assert [probe.seeds for probe in both.probe_by_levels.values()] == [3, 3]  # type: ignore[attr-defined]
 
 
 def test_templates_and_exclusions_of_all_passes_are_put_together() -> None:

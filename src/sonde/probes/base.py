@@ -115,7 +115,7 @@ class Probe:
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         """This probe with open settings decided, for a model with these capabilities."""
-        first_met(self.name, self.requires, capabilities)
+        choose_supported(self.name, self.requires, capabilities)
         return self
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
@@ -238,7 +238,7 @@ class MaskProbe(Probe):
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         modes = [mode for mode in self.requires if self.answer in ("auto", *mode)]
-        fill = "fill" in first_met(self.name, modes, capabilities)
+        fill = "fill" in choose_supported(self.name, modes, capabilities)
         close = self.close and "fill" in capabilities
         return replace(self, answer="fill" if fill else "score", close=close)
 
@@ -261,7 +261,7 @@ class MaskProbe(Probe):
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
-class Reselected(Dataset):
+class DatasetWithOtherFacts(Dataset):
     """A dataset that prompts these facts of a relation."""
 
     select_facts: Callable[[str], pl.DataFrame]
@@ -270,13 +270,15 @@ class Reselected(Dataset):
         return self.select_facts(relation)
 
 
-def reselect(data: Dataset, facts: Callable[[str], pl.DataFrame], **changes: Any) -> Dataset:
+def with_other_facts(
+    data: Dataset, facts: Callable[[str], pl.DataFrame], **changes: Any
+) -> Dataset:
     """The dataset with other prompted facts, by relation, and with changed fields."""
     values = {field.name: getattr(data, field.name) for field in fields(data)}
-    return Reselected(**values | changes, select_facts=facts)
+    return DatasetWithOtherFacts(**values | changes, select_facts=facts)
 
 
-def first_met(
+def choose_supported(
     probe: str, requires: Iterable[frozenset[Capability]], capabilities: frozenset[Capability]
 ) -> frozenset[Capability]:
     """The first of some alternatives that a model meets; AbilityError if it meets none."""

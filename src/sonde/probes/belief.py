@@ -118,7 +118,7 @@ class Belief(PairProbe, MaskProbe):
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
         yield from super().exhibits(results, estimates)
-        yield templates_table(results, estimates)
+        yield template_exhibit(results, estimates)
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         sources = ("manual",) if self.template_source == "manual" else get_args(Source)
@@ -153,11 +153,11 @@ class Belief(PairProbe, MaskProbe):
         tables = {"rows": rows.with_columns(col("confidence", "gold_logprob").cast(pl.Float32))}
         empty = np.flatnonzero(answers.frame["fact"] == "")
         if len(empty):
-            tables["bias"] = candidate_logprobs(answers.select(empty))
+            tables["bias"] = content_free_candidate_logprobs(answers.select(empty))
         return tables
 
 
-def candidate_logprobs(answers: Answers) -> pl.DataFrame:
+def content_free_candidate_logprobs(answers: Answers) -> pl.DataFrame:
     """The log-probability of each candidate under content-free prompts."""
     result, request, n = answers.result, answers.batch.request, len(answers)
     if isinstance(result, MaskScores) and isinstance(request, FillMask):
@@ -175,7 +175,7 @@ def candidate_logprobs(answers: Answers) -> pl.DataFrame:
     )
 
 
-def templates_table(results: Results, estimates: pl.DataFrame) -> Exhibit:
+def template_exhibit(results: Results, estimates: pl.DataFrame) -> Exhibit:
     """The numbers of every template, and what it favors before a subject is named."""
     key = ("relation", "template_no")
     table = results.templates.select(col("relation").cast(pl.String), *key[1:], "text", "source")

@@ -22,7 +22,7 @@ from sonde.evaluation import metrics as m
 from sonde.evaluation import special as s
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import Capability, LemmaProbe, MarkedProbe, first_met
+from sonde.probes.base import Capability, LemmaProbe, MarkedProbe, choose_supported
 from sonde.probes.belief import PairProbe
 from sonde.prompting.examples import (
     Context,
@@ -75,7 +75,9 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         if self.samples:
-            first_met(f"{self.name} --samples {self.samples}", self.requires[:1], capabilities)
+            choose_supported(
+                f"{self.name} --samples {self.samples}", self.requires[:1], capabilities
+            )
         return super().resolve(capabilities)
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
@@ -125,7 +127,7 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
             templates = self.templates(relation)
             for subjects in pairs[relation.id].iter_slices(BATCH):
                 chosen = [
-                    (fact, *self._sampled_prompt(fact, templates, aliases, seed))
+                    (fact, *self._choose_sampled_template_and_alias(fact, templates, aliases, seed))
                     for fact, aliases in subjects.select("fact", "subject").iter_rows()
                     if (relation.id, fact) in sampled
                 ]
@@ -144,7 +146,7 @@ class BeliefIcl(PairProbe, LemmaProbe, MarkedProbe):
             self.style, self.phrasing_of(relation, instruction=self.instruction)
         )
 
-    def _sampled_prompt(
+    def _choose_sampled_template_and_alias(
         self, fact: str, templates: Sequence[Template], aliases: Sequence[str], seed: int
     ) -> tuple[str, str]:
         """The template and the alias of a pair whose answers are sampled."""

@@ -37,7 +37,7 @@ HELP = "share of a case's prompts after which the expected object is more likely
 SCORES = [accuracy(role, where=col("role") == role, label=role, help=HELP) for role in ROLES]
 
 
-def find_cases(data: Dataset, relation: Relation) -> pl.DataFrame:
+def find_cases_and_neighbors(data: Dataset, relation: Relation) -> pl.DataFrame:
     """The cases of a relation, then their neighbors: facts with further columns.
 
     `case` is the id of the case. `true` and `new` are the objects that are compared: the new one is
@@ -96,7 +96,7 @@ class Counterfact(Probe):
         """The cases of each relation, template by template, then their neighbors."""
         empty = True
         for relation in data.asked_relations():
-            cases = find_cases(data, relation)
+            cases = find_cases_and_neighbors(data, relation)
             options = cases.select("true", "new").unique(maintain_order=True)
             numbers = options.with_row_index("options_id")
             cases = cases.join(numbers, on=("true", "new"), maintain_order="left")
@@ -129,7 +129,9 @@ class Counterfact(Probe):
     def facts(self, data: Dataset) -> pl.DataFrame:
         """The cases; `prompted` has what is expected after their prompts and their neighbors'."""
         facts = fact_table(data)
-        cases = pl.concat([find_cases(data, relation) for relation in data.asked_relations()])
+        cases = pl.concat(
+            [find_cases_and_neighbors(data, relation) for relation in data.asked_relations()]
+        )
         is_own = col("case") == col("fact")
         expects_new = is_own & self.edited
         expected = when(expects_new).then("new").otherwise("true")

@@ -25,9 +25,9 @@ from sonde.probes.ic_lke import (
     LISTED,
     SCORED,
     ChoiceProbe,
-    Offer,
-    check_offers,
-    offer_facts,
+    FactsAndExamples,
+    check_facts_remain,
+    select_facts_and_examples,
 )
 from sonde.prompting.sequences import Line, ListLayout, extend_spans_over_spaces
 from sonde.prompts import KEY, PromptBatch, Score, TokenLogprobs
@@ -60,14 +60,16 @@ class EicLke(ChoiceProbe):
     def facts(self, data: Dataset) -> pl.DataFrame:
         return super().facts(data).drop(SCORED)
 
-    def offer(self, data: Dataset, relation: Relation) -> Offer:
-        return offer_facts(data, relation.id, self.examples, self.max_options)
+    def facts_and_examples(self, data: Dataset, relation: Relation) -> FactsAndExamples:
+        return select_facts_and_examples(data, relation.id, self.examples, self.max_options)
 
-    def spots(self, count: int) -> tuple[int, ...]:
+    def tested_positions(self, count: int) -> tuple[int, ...]:
         """After how many of `count` examples a fact is tested; with few examples earlier.
 
-        >>> EicLke().spots(100), EicLke().spots(30), EicLke().spots(1)
-        ((50, 55, 60, 65, 70, 75, 80, 85, 90, 95), (15, 20, 25), (1,))
+        >>> EicLke().tested_positions(100)
+        (50, 55, 60, 65, 70, 75, 80, 85, 90, 95)
+        >>> EicLke().tested_positions(30), EicLke().tested_positions(1)
+        ((15, 20, 25), (1,))
         """
         start = max(1, self.start * count // self.examples)
         return tuple(range(start, count, self.stride)) or (count,)
@@ -76,39 +78,41 @@ class EicLke(ChoiceProbe):
         """Relation by relation, the lists that test the same facts after each other."""
         reasons = set[str | None]()
         for relation in data.asked_relations():
-            facts, (draw,), lines = self.offer(data, relation)
+            facts, (draw,), lines = self.facts_and_examples(data, relation)
             reasons.update(facts["excluded"].to_list())
-            layout = self.layout_in(relation.language)
+            layout = self.list_layout_for(relation.language)
             left = facts.filter(col("excluded").is_null()).iter_rows(named=True)
-            n = len(self.spots(len(draw.take_rows(self.examples))))
+            n = len(self.tested_positions(len(draw.take_rows(self.examples))))
             n = 1 if self.sequence_layout == "options" else n
             waiting: list[Fact] = []
             while waiting := [*waiting, *islice(left, n - len(waiting))]:
                 names = {(relation.id, name) for fact in waiting for name in fact["subject_names"]}
-                shown = [lines[row] for row in draw.take_rows(self.examples, names)]
-                spots = self.spots(len(shown)) if shown else ()
-                tested, waiting = waiting[: len(spots)], waiting[len(spots) or 1 :]
+                examples = [lines[row] for row in draw.take_rows(self.examples, names)]
+                positions = self.tested_positions(len(examples)) if examples else ()
+                tested, waiting = waiting[: len(positions)], waiting[len(positions) or 1 :]
                 if tested:
-                    lists = self._lists(tested, shown, spots, layout, data.selection.seed)
+                    lists = self._write_lists(
+                        tested, examples, positions, layout, data.selection.seed
+                    )
                     yield PromptBatch.of(lists, TokenLogprobs())
-        check_offers(data, reasons)
+        check_facts_remain(data, reasons)
 
-    def _lists(
+    def _write_lists(
         self,
         facts: Sequence[Fact],
-        shown: Sequence[Line],
-        spots: Sequence[int],
+        examples: Sequence[Line],
+        positions: Sequence[int],
         layout: ListLayout,
         seed: int,
     ) -> Iterator[dict[str, Any]]:
         """The lists that test some facts, each up to the last of them, as nothing later counts."""
-        options, n = [], len(spots)
+        options, n = [], len(positions)
         most = max(len(fact["options"]) for fact in facts)
         for fact in facts:
             # drawn for each fact, so that options of the same number have nothing in common
             keys = draw_keys(seed, (f"turn:{fact['fact']}:{name}" for name in fact["options"]))
             names = [name for _, name in sorted(zip(keys, fact["options"], strict=True))]
-            # a fact with fewer options shows some again, so that further facts stay in their spots
+            # a fact with fewer options shows some again, so that further facts keep their positions
             ids = [fact["fact"]] * len(names) + [""] * (most - len(names))
             pairs = zip(ids, cycle(names), strict=False)
             options.append([Line(fact=i, subject=fact["subject"], object=o) for i, o in pairs])
@@ -118,9 +122,9 @@ class EicLke(ChoiceProbe):
             tested = dict(enumerate(map(list, zip(*options, strict=True))))
         for option, lines in tested.items():
             listed, at = list[Line](), list[int]()
-            for start, stop, line in zip((0, *spots), spots, lines, strict=False):
+            for start, stop, line in zip((0, *positions), positions, lines, strict=False):
                 at.append(len(listed) + stop - start)
-                listed += (*shown[start:stop], line)
+                listed += (*examples[start:stop], line)
             text, spans = layout.write(listed)
             yield {
                 "relation": facts[0]["relation"],

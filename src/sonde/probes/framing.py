@@ -71,7 +71,7 @@ LEMMAS = col("correct_lemmas")
 DUE = when(RIGHT).then(lit(TRUE)).otherwise(lit(FALSE))
 
 
-def is_name(text: str, names: Sequence[str], language: str = "") -> bool:
+def is_one_of_names(text: str, names: Sequence[str], language: str = "") -> bool:
     """Whether a text is one of the names, apart from final punctuation."""
     return bool(clean_answer(text)) and clean_answer(text) in map(clean_answer, names)
 
@@ -125,20 +125,20 @@ class Framing(CuedProbe, LemmaProbe):
 
     paraphrases: int = setting(7, "templates of a relation for each task, at most", min=1)
 
-    def tasks(self, relation: Relation) -> Mapping[Task, tuple[Template, ...]]:
+    def templates_by_task(self, relation: Relation) -> Mapping[Task, tuple[Template, ...]]:
         """The templates of each task, the one of its examples first."""
         return {task: select(relation, self.paraphrases) for task, select in TASKS.items()}
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """Questions, then sentences and statements: the base question has number 1."""
-        tasks = self.tasks(relation)
+        tasks = self.templates_by_task(relation)
         return tuple({t.id: t for task in ("qa", "wp", "fc") for t in tasks[task]}.values())
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """Also `baseline` and `baseline_lemmas`: whether the most common object is correct."""
         facts = super().facts(data)
         columns = facts.select("majority", "correct_names", "language").rows()
-        equal = pl.Series([is_name(*row) for row in columns])
+        equal = pl.Series([is_one_of_names(*row) for row in columns])
         lemmas = pl.Series([self.accepts(*row) for row in columns])
         return facts.with_columns(baseline=equal, baseline_lemmas=lemmas)
 
@@ -163,7 +163,9 @@ class Framing(CuedProbe, LemmaProbe):
             first = draw_key(data.selection.seed, f"verdict:{relation.id}") % 2
             blocks = facts.filter(relation=relation.id).iter_slices(BLOCK)
             written: dict[tuple[str, ...], tuple[str, list[int]]] = {}
-            for block, (task, templates) in product(blocks, self.tasks(relation).items()):
+            for block, (task, templates) in product(
+                blocks, self.templates_by_task(relation).items()
+            ):
                 for template, part in product(
                     templates, block.iter_slices(PART if task == "fc" else BLOCK)
                 ):
@@ -211,7 +213,7 @@ class Framing(CuedProbe, LemmaProbe):
             )
         nested = col("correct_names").list.eval(pl.element().implode())
         facts = facts.with_columns(gold_names=nested)
-        rows = self.judge_text(answers, facts, accepts=is_name)
+        rows = self.judge_text(answers, facts, accepts=is_one_of_names)
         lemmas = self.judge_text(answers, facts)["correct"]
         pairs = rows["answer", "object"].rows()
         verdicts = pl.Series(
@@ -279,11 +281,11 @@ class Framing(CuedProbe, LemmaProbe):
                 "A fact has one value per task, the mean over its templates. True and false "
                 "statements count the same, so that always stating the same scores 50%.",
             ),
-            extra=exhibits,
+            extra=task_and_cue_exhibits,
         )
 
 
-def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+def task_and_cue_exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """What is measured of each task and of each cue, over all relations."""
     overall = estimates.filter(col("group_by").list.len() == 0, over="relations")
     values = {(id, of): value for id, of, value in overall["metric", "of", "value"].iter_rows()}

@@ -8,7 +8,7 @@ that are written as such templates, and greedy text after either.
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, Literal, Self, cast
+from typing import Any, Literal, NamedTuple, Self, cast
 
 import polars as pl
 from polars import col, lit, when
@@ -21,7 +21,7 @@ from sonde.evaluation import metrics as m
 from sonde.evaluation.judge import judge_options, numbered
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import Capability, LemmaProbe, Probe, first_met
+from sonde.probes.base import Capability, LemmaProbe, Probe, choose_supported
 from sonde.prompting.examples import TRAIN, Draw, slot_values
 from sonde.prompting.options import MANY, build_option_table, select_options
 from sonde.prompting.sequences import (
@@ -45,7 +45,15 @@ BETWEEN_SEEDS = m.sd_between(m.accuracy(), by="seed", id="accuracy.seeds.stdev",
 SEPARATOR_HELP = "space, colon, comma or newline, as the language writes them, or another text"
 SEEDS_HELP = "how often to draw the examples"
 
-Offer = tuple[pl.DataFrame, list[Draw], list[Line]]
+
+class FactsAndExamples(NamedTuple):
+    """Facts with their options, and their examples: a draw for each seed, and all as lines."""
+
+    facts: pl.DataFrame
+    draws: list[Draw]
+    lines: list[Line]
+
+
 Context = Literal["examples", "template", "template-examples", "generate"]
 
 
@@ -63,15 +71,15 @@ class ListProbe(Probe):
     )
 
     def __post_init__(self) -> None:
-        self.layout_in("en")  # checks the separators
+        self.list_layout_for("en")  # checks the separators
         super().__post_init__()
 
-    def layout_in(self, language: str) -> ListLayout:
+    def list_layout_for(self, language: str) -> ListLayout:
         return list_layout(self.pair_separator, self.example_separator, language)
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """How a fact is written after examples, as a template with a source of that name."""
-        text = self.layout_in(relation.language).template
+        text = self.list_layout_for(relation.language).template
         return (Template(id=LISTED, text=text, group=LISTED, source=cast(Source, LISTED)),)
 
 
@@ -90,13 +98,15 @@ class ChoiceProbe(ListProbe):
         analysis_only=True,
     )
 
-    def offer(self, data: Dataset, relation: Relation) -> Offer:
-        """As `offer_facts`."""
+    def facts_and_examples(self, data: Dataset, relation: Relation) -> FactsAndExamples:
+        """As `select_facts_and_examples`."""
         raise NotImplementedError
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """With the columns of their options."""
-        offers = [self.offer(data, relation)[0] for relation in data.asked_relations()]
+        offers = [
+            self.facts_and_examples(data, relation).facts for relation in data.asked_relations()
+        ]
         return fact_table(data).with_columns(pl.concat(offer.select(OFFERED) for offer in offers))
 
     @property
@@ -125,7 +135,7 @@ class ChoiceProbe(ListProbe):
                 "whatever its length, divided by the sum over the options. Ties count as wrong.",
                 "The control chooses the option that is the object of most facts.",
             ),
-            extra=accuracy_curve,
+            extra=accuracy_at_k_exhibit,
         )
 
 
@@ -155,12 +165,13 @@ class IcLke(ChoiceProbe, LemmaProbe):
     length_setting = "shots"
 
     @property
-    def sizes(self) -> Sequence[int]:
+    def shot_counts(self) -> Sequence[int]:
         """The numbers of examples."""
         return (self.shots,)
 
     @property
-    def contexts(self) -> Sequence[str]:
+    def prompt_forms(self) -> Sequence[str]:
+        """The contexts that are prompted, as the setting `context` names them."""
         return (self.context,)
 
     @property
@@ -177,13 +188,13 @@ class IcLke(ChoiceProbe, LemmaProbe):
         return replace(super().layout, title=title)
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
-        needed = {"generate" if context == "generate" else "score" for context in self.contexts}
-        first_met(self.name, [cast(Any, frozenset(needed))], capabilities)
+        needed = {"generate" if context == "generate" else "score" for context in self.prompt_forms}
+        choose_supported(self.name, [cast(Any, frozenset(needed))], capabilities)
         return self
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """The list of facts, then the templates from which those of other contexts are chosen."""
-        further = relation.templates if {*self.contexts} - {"examples"} else ()
+        further = relation.templates if {*self.prompt_forms} - {"examples"} else ()
         return (*super().templates(relation), *further)
 
     def facts(self, data: Dataset) -> pl.DataFrame:
@@ -195,27 +206,29 @@ class IcLke(ChoiceProbe, LemmaProbe):
         gold = [[first.to_list(), *objects.to_list()[1:]] for first, objects in names]
         return facts.with_columns(gold_names=pl.Series(gold))
 
-    def offer(self, data: Dataset, relation: Relation) -> Offer:
-        n, aliases = max(self.sizes), self.names == "all"
-        return offer_facts(data, relation.id, n, self.max_options, self.seeds, aliases)
+    def facts_and_examples(self, data: Dataset, relation: Relation) -> FactsAndExamples:
+        n, aliases = max(self.shot_counts), self.names == "all"
+        return select_facts_and_examples(
+            data, relation.id, n, self.max_options, self.seeds, aliases
+        )
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation and context by context, so that equal beginnings meet."""
-        others = {*self.contexts} - {"examples"}
+        others = {*self.prompt_forms} - {"examples"}
         chosen = choose_answer_last_templates(data, self.templates_per_source) if others else {}
-        if "generate" in self.contexts:
+        if "generate" in self.prompt_forms:
             self.check_languages(data)
         reasons = set[str | None]()
         for relation in data.asked_relations():
-            facts, draws, lines = self.offer(data, relation)
+            facts, draws, lines = self.facts_and_examples(data, relation)
             reasons.update(facts["excluded"].to_list())
             templates: list[Template | None] = [None, *chosen.get(relation.id, [])]
             wordings = {"examples": templates[:1], "generate": templates}
-            ways = [(c, t) for c in self.contexts for t in wordings.get(c, templates[1:])]
-            most = len(draws[0].take_rows(max(self.sizes)))
-            sizes = sorted({min(n, most) for n in self.sizes})
+            ways = [(c, t) for c in self.prompt_forms for t in wordings.get(c, templates[1:])]
+            most = len(draws[0].take_rows(max(self.shot_counts)))
+            sizes = sorted({min(n, most) for n in self.shot_counts})
             passes = list(product(enumerate(draws, data.selection.seed), sizes))
-            separated = self.layout_in(relation.language)
+            separated = self.list_layout_for(relation.language)
             parts = facts.filter(col("excluded").is_null()).iter_slices(BATCH)
             for part, (context, template) in product(parts, ways):
                 # a template without examples is the same in every pass
@@ -251,7 +264,7 @@ class IcLke(ChoiceProbe, LemmaProbe):
                     )
                     tokens = Generate(max_tokens=self.max_tokens, stop="")
                     yield PromptBatch.of(prompts, tokens if generated else Score())
-        check_offers(data, reasons)
+        check_facts_remain(data, reasons)
 
     def judge(self, answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
         """A choice is between usual names; further names add to the probability of the object."""
@@ -266,12 +279,13 @@ class IcLke(ChoiceProbe, LemmaProbe):
         return judge_options(chosen, facts).with_columns(rows["gold_logprob"])
 
 
-def offer_facts(
+def select_facts_and_examples(
     data: Dataset, relation: str, n: int, max_options: int, seeds: int = 1, aliases: bool = False
-) -> Offer:
-    """The facts of a relation with their options, n_examples and why they are excluded; and its
-    examples: a draw for each seed, and all as lines. Without training facts, facts are each other's
-    examples."""
+) -> FactsAndExamples:
+    """The facts of a relation with their options, n_examples and why they are excluded.
+
+    Without training facts, facts are each other's examples.
+    """
     first, facts = data.selection.seed, data.frame(relation)
     training = facts.filter(split=TRAIN)
     draws, lines = build_draws_and_lines(
@@ -286,10 +300,11 @@ def offer_facts(
     )  # fmt: skip
     offer = build_option_table(data, relation, max_options, aliases=aliases).drop("fact")
     offer = offer.with_columns(n_examples=pl.Series(counts, dtype=pl.UInt32))
-    return facts.with_columns(offer.with_columns(excluded=reason)), draws, lines
+    facts = facts.with_columns(offer.with_columns(excluded=reason))
+    return FactsAndExamples(facts, draws, lines)
 
 
-def check_offers(data: Dataset, reasons: Collection[str | None]) -> None:
+def check_facts_remain(data: Dataset, reasons: Collection[str | None]) -> None:
     """Raise DataError if every fact is excluded, for these reasons."""
     if None in reasons:
         return
@@ -305,7 +320,7 @@ def check_offers(data: Dataset, reasons: Collection[str | None]) -> None:
     )
 
 
-def accuracy_curve(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+def accuracy_at_k_exhibit(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """Accuracy@K, and the share of choices that are at least K confident."""
     name = col("metric").str.extract_groups(r"^(?<color>accuracy|retained)_at\.(?<x>.+)$")
     points = estimates.filter(of="value", over="relations", group_by=[]).with_columns(name=name)

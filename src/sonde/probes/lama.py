@@ -103,7 +103,7 @@ class Lama(MaskProbe):
         for relation in data.asked_relations():
             facts = data.asked_frame(relation.id)
             subjects, objects = usual_names(facts), data.object_names(relation.id)
-            named = self._listed_options(facts)
+            named = self._options_of_facts(facts)
             options: Sequence[Names] = [objects]
             request: Score | FillMask = Score(
                 capitalize=self.capitalize, punctuation=self.punctuation
@@ -136,8 +136,11 @@ class Lama(MaskProbe):
                 ):
                     yield replace(batch, cloze=False)
 
-    def _listed_options(self, facts: pl.DataFrame) -> pl.Series | None:
-        """The options that facts name; None if not all do, or they are not used."""
+    def _options_of_facts(self, facts: pl.DataFrame) -> pl.Series | None:
+        """The options that each fact names.
+
+        None by settings, which use the relation's objects, or if some fact names none.
+        """
         own = self.options == "own" and self.answer == "score"
         return options_in_facts(facts) if own and facts["wrong_ids"].list.len().min() else None
 
@@ -148,11 +151,13 @@ class Lama(MaskProbe):
         ranks, gold = [], iter(facts["gold_names"])
         for relation in data.asked_relations():
             prompted = data.asked_frame(relation.id)
-            named = self._listed_options(prompted)
-            order = ranked(name for name, _ in commonest_objects(data.split_frame(relation.id)))
+            named = self._options_of_facts(prompted)
+            order = rank_by_name(
+                name for name, _ in commonest_objects(data.split_frame(relation.id))
+            )
             for names in [[]] * prompted.height if named is None else named.to_list():
                 options = sorted(names, key=lambda name: order.get(name, len(order) + 1))
-                ranks.append(control_rank(ranked(options) or order, next(gold)))
+                ranks.append(rank_of_first_correct(rank_by_name(options) or order, next(gold)))
         return facts.with_columns(control_rank=pl.Series(ranks, dtype=pl.UInt32))
 
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
@@ -165,10 +170,10 @@ class Lama(MaskProbe):
         return rows.with_columns(guessable=guessable)
 
 
-def ranked(names: Iterable[str]) -> dict[str, int]:
+def rank_by_name(names: Iterable[str]) -> dict[str, int]:
     return {name: rank for rank, name in enumerate(names, 1)}
 
 
-def control_rank(order: Mapping[str, int], gold: Iterable[Names]) -> int:
+def rank_of_first_correct(order: Mapping[str, int], gold: Iterable[Names]) -> int:
     """The rank of the first correct object if objects are answered in an order; 0 for none."""
     return min((order[names[0]] for names in gold if names[0] in order), default=0)

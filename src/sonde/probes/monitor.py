@@ -50,19 +50,19 @@ GROUPS = {"all": lit(True), "valid": col("valid")}  # of facts
 PFD, IRD = (col("distance").filter(cue).mean() for cue in (UNCUED, MISLED))
 
 
-def even_prompts(rows: pl.LazyFrame) -> pl.LazyFrame:
+def weigh_prompts_equally(rows: pl.LazyFrame) -> pl.LazyFrame:
     """Every prompt of a relation weighs the same, though facts differ in their wrong cues."""
     n_facts, n_prompts = (col(n).n_unique().over("relation") for n in ("fact_no", "prompt_no"))
     n = pl.len().over("relation", "prompt_no")
     return rows.with_columns(weighted=col("correct") * n_facts / (n * n_prompts))
 
 
-def over_prompts(id: str, where: pl.Expr) -> Iterator[Metric]:
+def accuracy_over_prompts_metrics(id: str, where: pl.Expr) -> Iterator[Metric]:
     """Accuracy over the prompts of each relation: mean, base question, best, worst and spread."""
     yield accuracy(
         f"{id}.avg",
         num=col("weighted").sum(),
-        view=even_prompts,
+        view=weigh_prompts_equally,
         where=where,
         label="accuracy over prompts",
     )
@@ -275,7 +275,9 @@ class Monitor(CuedProbe):
             *(
                 metric
                 for (part, where), group in product(parts.items(), GROUPS)
-                for metric in over_prompts(f"{part}.{group}", where & GROUPS[group])
+                for metric in accuracy_over_prompts_metrics(
+                    f"{part}.{group}", where & GROUPS[group]
+                )
             ),
             accuracy("accuracy.uncued", where=UNCUED, label="accuracy without cues"),
             *(replace(metric, view=lambda rows: rows.filter(UNCUED)) for metric in ABSTENTION),
@@ -301,11 +303,11 @@ class Monitor(CuedProbe):
                 "Accuracies are over the questions without a cue and the base question after each "
                 "wrong cue. Any name of any correct object counts.",
             ),
-            extra=exhibits,
+            extra=prompt_influence_exhibits,
         )
 
 
-def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+def prompt_influence_exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """What moves the answer to each fact."""
     rows = results.table().filter("counted")
     facts = rows.group_by("fact_no", label="subject", maintain_order=True)

@@ -37,7 +37,7 @@ class LkeShots(IcLke):
     layout = Layout(headlines=("accuracy.full", "enough"), columns=("accuracy",))
 
     @property
-    def sizes(self) -> Sequence[int]:
+    def shot_counts(self) -> Sequence[int]:
         if min(self.shots, default=0) < 1:
             raise UsageError(f"setting shots takes numbers from 1 on, not {self.shots}")
         return self.shots
@@ -60,18 +60,18 @@ class LkeShots(IcLke):
             "enough",
             num=accuracy.num,
             by="n_shots",
-            stat=self.enough,
+            stat=self.smallest_sufficient_count,
             label=f"examples for {ENOUGH:.0%} of the accuracy with the most",
             unit="count",
             better="",
         )
         return (full, enough, accuracy, *further)
 
-    def enough(self, curves: Floats, sizes: Sequence[int]) -> Floats:
+    def smallest_sufficient_count(self, curves: Floats, shot_counts: Sequence[int]) -> Floats:
         """The smallest size whose accuracy is the share of the last; nan if that is 0."""
         # rounding must not exclude an accuracy that is exactly the share
         reached = curves >= ENOUGH * curves[..., -1:] - FLAT
-        first = np.array(sizes, float)[reached.argmax(axis=-1)]
+        first = np.array(shot_counts, float)[reached.argmax(axis=-1)]
         return np.where(curves[..., -1] > 0, first, np.nan)
 
 
@@ -96,7 +96,7 @@ class LkeBaselines(IcLke):
     )
 
     @property
-    def contexts(self) -> Sequence[str]:
+    def prompt_forms(self) -> Sequence[str]:
         return self.context
 
     @property

@@ -27,7 +27,7 @@ from sonde.evaluation.estimate import Group, Metric, Special
 from sonde.evaluation.judge import judge_options, judge_text
 from sonde.evaluation.layout import Exhibit, Layout, Sentence
 from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import Capability, Probe, first_met
+from sonde.probes.base import Capability, Probe, choose_supported
 from sonde.prompting.abstaining import ALL, build_abstention_test
 from sonde.prompting.examples import (
     TRAIN,
@@ -53,12 +53,12 @@ CLASSES = ("recalled", "recalled with examples", "recognized", "unknown")
 FIRST = col("instrument_no") == 0
 
 
-def form(instrument: str) -> str:
+def answer_form(instrument: str) -> str:
     """Statement, list or generated: instruments of one form make similar mistakes."""
     return FORMS.get(instrument.partition(":")[0], "generated")
 
 
-def share(name: str, **changes: Any) -> Metric:
+def class_share_metric(name: str, **changes: Any) -> Metric:
     """The share of facts of a class, next to the share that dealt answers get."""
     id = name.replace(" ", "_")
     metric = Metric(
@@ -110,7 +110,7 @@ class Profile(Probe):
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         wanted = {"score": self.score, "generate": self.generate}
         can = frozenset(c for c in capabilities if wanted.get(c))
-        can = first_met(self.name, self.requires, can)
+        can = choose_supported(self.name, self.requires, can)
         return replace(
             self,
             score="score" in can,
@@ -131,18 +131,18 @@ class Profile(Probe):
         """Relation by relation; instruments with the same prefix follow each other."""
         reasons = []
         for relation in data.asked_relations():
-            examples, facts, reason = self._split(data, relation)
+            examples, facts, reason = self._split_examples_and_graded(data, relation)
             reasons.append(reason)
             if reason is None:
-                yield from self._instruments(data, relation, examples, facts)
+                yield from self._prompts_of_instruments(data, relation, examples, facts)
         if None not in reasons:
             self.facts(data)  # raises, with the most common reason
 
-    def _instruments(
+    def _prompts_of_instruments(
         self, data: Dataset, relation: Relation, examples: pl.DataFrame, facts: pl.DataFrame
     ) -> Iterator[PromptBatch]:
         language, templates = relation.language, self.templates(relation)[:-1]
-        options = [self._options(data, relation, facts)]
+        options = [self._options_of_relation(data, relation, facts)]
         score, generate = Score(), Generate(max_tokens=self.max_tokens)
         shown = [(row, row["object_names"][0][0]) for row in examples.iter_rows(named=True)]
 
@@ -182,14 +182,16 @@ class Profile(Probe):
                 relation, [template], subjects, score, options=options, close=self.close
             ):
                 if self.score:
-                    yield _named(part, f"statement:{k}")
+                    yield _with_instrument(part, f"statement:{k}")
                 if self.generate and template.answer_last:
                     frame = part.frame.with_columns(suffix=lit(""))
-                    yield _named(PromptBatch(frame=frame, request=generate), f"continued:{k}")
+                    yield _with_instrument(
+                        PromptBatch(frame=frame, request=generate), f"continued:{k}"
+                    )
                 if self.score and shown:
                     frame = part.frame.with_columns(prefix=examples_before + col("prefix"))
                     plain = PromptBatch(frame=frame, request=score, options=options)
-                    yield _named(plain, f"statement+examples:{k}")
+                    yield _with_instrument(plain, f"statement+examples:{k}")
         if self.generate:
             rows = facts.iter_rows(named=True)
             if questions:
@@ -205,7 +207,7 @@ class Profile(Probe):
                 texts = [f"{words.question}{text}\n{words.answer}" for text in texts]
             yield batch("question", generate, texts, id)
 
-    def _split(
+    def _split_examples_and_graded(
         self, data: Dataset, relation: Relation
     ) -> tuple[pl.DataFrame, pl.DataFrame, str | None]:
         """Examples and graded facts of a relation, one for each subject; why none is graded."""
@@ -229,7 +231,9 @@ class Profile(Probe):
         objects = facts["object_names"].explode().list.first()
         return examples, facts, ALIKE if objects.n_unique() < 2 and not reason else reason
 
-    def _options(self, data: Dataset, relation: Relation, facts: pl.DataFrame) -> tuple[str, ...]:
+    def _options_of_relation(
+        self, data: Dataset, relation: Relation, facts: pl.DataFrame
+    ) -> tuple[str, ...]:
         """The objects of the facts, then others of the relation."""
         usual = facts["object_names"].explode().list.first().unique(maintain_order=True)
         names = dict.fromkeys([*usual, *data.object_names(relation.id)])
@@ -239,7 +243,7 @@ class Profile(Probe):
         facts = fact_table(data, self.unit)
         reasons = []
         for relation in data.asked_relations():
-            _, graded, reason = self._split(data, relation)
+            _, graded, reason = self._split_examples_and_graded(data, relation)
             here = facts.filter(col("relation").cast(pl.String) == relation.id)
             held = ~here["fact"].is_in(graded["fact"].implode())
             reasons += [reason or (HELD if one else None) for one in held]
@@ -266,10 +270,12 @@ class Profile(Probe):
         texts = rows.with_columns(col("answer", "instrument").cast(pl.String))
         instruments = texts["instrument"].unique(maintain_order=True).to_list()
         relations = texts.group_by("relation", maintain_order=True)
-        table = pl.concat(self._deal(part, facts, instruments) for _, part in relations)
-        return _with_posterior(rows, table, instruments)
+        table = pl.concat(
+            self._classify_and_deal(part, facts, instruments) for _, part in relations
+        )
+        return _add_columns_of_facts(rows, table, instruments)
 
-    def _deal(
+    def _classify_and_deal(
         self, rows: pl.DataFrame, facts: pl.DataFrame, instruments: Sequence[str]
     ) -> pl.DataFrame:
         """One row per fact and instrument of a relation: chance, class and dealt classes."""
@@ -297,7 +303,7 @@ class Profile(Probe):
             answer = np.full(n, -2)
             answer[at] = [-1 if text is None else words[text] for text in texts]
             answers.append(answer)
-            generated = form(name) == "generated"
+            generated = answer_form(name) == "generated"
             fit = [
                 [
                     self.accepts(text, names, language) if generated else text in names
@@ -309,9 +315,9 @@ class Profile(Probe):
         relation = str(about["relation"][0])
         rng = stats.generator(0, f"profile:{relation}")
         dealt = known.deal(answers, [gold] * len(answers), fits, rng)
-        kinds = np.array([_kind(name) for name in instruments])
-        class_no = _class_of(np.nan_to_num(correct_).astype(bool)[None], kinds)[0]
-        classes = _class_of(dealt.hits, kinds)
+        kinds = np.array([_class_if_correct(name) for name in instruments])
+        class_no = _classify_facts(np.nan_to_num(correct_).astype(bool)[None], kinds)[0]
+        classes = _classify_facts(dealt.hits, kinds)
         by_chance = [(classes == number).mean(axis=0) for number in range(len(CLASSES))]
         prompted = ~np.isnan(correct_)
         sums = (dealt.hits * prompted).sum(axis=2) / np.maximum(prompted.sum(axis=1), 1)
@@ -336,20 +342,20 @@ class Profile(Probe):
                 label="accuracy over instruments", baseline_label="dealt answers",
                 help="mean over the instruments",
             ),
-            m.accuracy("lowest", stat=_lowest, label="lowest instrument", **by),
-            m.accuracy("highest", stat=_highest, label="highest instrument", **by),
+            m.accuracy("lowest", stat=_lowest_value, label="lowest instrument", **by),
+            m.accuracy("highest", stat=_highest_value, label="highest instrument", **by),
             *(
-                share(name, help=help)
-                for name, help in zip(CLASSES, self._meanings(), strict=True)
-                if self._measured(name)
+                class_share_metric(name, help=help)
+                for name, help in zip(CLASSES, self._class_descriptions(), strict=True)
+                if self._is_class_measured(name)
             ),
             Special((EVIDENCE, KNOWN), _estimate_known),
         )  # fmt: skip
 
-    def _measured(self, name: str) -> bool:
+    def _is_class_measured(self, name: str) -> bool:
         return self.score if name == "recognized" else self.generate or name == "unknown"
 
-    def _meanings(self) -> tuple[str, ...]:
+    def _class_descriptions(self) -> tuple[str, ...]:
         return (
             "share of facts whose object the model writes after a question or a statement",
             "share of further facts whose object it writes after a list of examples",
@@ -373,10 +379,10 @@ class Profile(Probe):
                 "too high if they share a guess. See docs/results/profile.md for its errors on "
                 "models whose knowledge is known.",
             ),
-            extra=_exhibits,
+            extra=_profile_exhibits,
             compared=_transitions,
             lead=("by-instrument",),
-            finding=_finding,
+            finding=_summary_sentences,
         )
 
 
@@ -394,19 +400,19 @@ KNOWN = Metric(
 )
 
 
-def _named(batch: PromptBatch, instrument: str) -> PromptBatch:
+def _with_instrument(batch: PromptBatch, instrument: str) -> PromptBatch:
     frame = batch.frame.with_columns(instrument=lit(instrument))
     order = [name for name in frame.columns if name not in ("instrument", "prefix", "suffix")]
     return replace(batch, frame=frame.select(*order, "instrument", "prefix", "suffix"), raw=True)
 
 
-def _kind(instrument: str) -> int:
+def _class_if_correct(instrument: str) -> int:
     """The class that a correct answer of an instrument puts a fact into."""
     name = instrument.partition(":")[0]
     return {"question": 0, "continued": 0, "generated list": 1}.get(name, 2)
 
 
-def _class_of(hits: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+def _classify_facts(hits: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     """The first class with a correct instrument, else the last: [..., facts]."""
     result = np.full(hits.shape[:-1], len(CLASSES) - 1)
     for number in (2, 1, 0):
@@ -414,15 +420,15 @@ def _class_of(hits: np.ndarray, kinds: np.ndarray) -> np.ndarray:
     return result
 
 
-def _lowest(values: Any, labels: Any) -> Any:
+def _lowest_value(values: Any, labels: Any) -> Any:
     return values.min(axis=-1)
 
 
-def _highest(values: Any, labels: Any) -> Any:
+def _highest_value(values: Any, labels: Any) -> Any:
     return values.max(axis=-1)
 
 
-def _with_posterior(
+def _add_columns_of_facts(
     rows: pl.DataFrame, table: pl.DataFrame, instruments: Sequence[str]
 ) -> pl.DataFrame:
     """Rows with the columns of their fact, and their instrument's chance."""
@@ -431,7 +437,7 @@ def _with_posterior(
         table.select(f"{name} {i}" for i in k).to_numpy() for name in ("correct", "chance")
     )
     posterior = np.full(len(table), np.nan)
-    if identified(answers, chance, table["dealt"].to_numpy(), instruments):
+    if can_estimate_share(answers, table["dealt"].to_numpy(), instruments):
         posterior = known.known(answers, chance).posterior
     numbers = {name: i for i, name in enumerate(instruments)}
     long = table.select(
@@ -449,13 +455,13 @@ def _with_posterior(
     ).drop("chances")
 
 
-def identified(
-    answers: np.ndarray, chance: np.ndarray, dealt: np.ndarray, instruments: Sequence[str]
+def can_estimate_share(
+    answers: np.ndarray, dealt_accuracies: np.ndarray, instruments: Sequence[str]
 ) -> bool:
     """Whether the share known can be estimated: evidence, three instruments of two forms."""
-    several = len(instruments) > 2 and len(set(map(form, instruments))) > 1
+    several = len(instruments) > 2 and len(set(map(answer_form, instruments))) > 1
     mean = np.nanmean(answers, axis=1).mean()
-    return several and bool(mean > known.threshold(dealt.mean(axis=0)))
+    return several and bool(mean > known.threshold(dealt_accuracies.mean(axis=0)))
 
 
 def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
@@ -474,7 +480,7 @@ def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
     dealt = facts["dealt"].to_numpy()
     needed = known.threshold(dealt.mean(axis=0))
     yield "evidence_threshold", (), (), needed, None, None, n, clusters
-    if not identified(answers, chance, dealt, instruments):
+    if not can_estimate_share(answers, dealt, instruments):
         return
     relation = facts["relation"].to_physical().to_numpy()
     rng = stats.generator(seed, "known")
@@ -488,7 +494,7 @@ def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
         yield "known", ("relation",), (name,), value, *ends[number], size, size
 
 
-def _finding(
+def _summary_sentences(
     results: Results, estimates: pl.DataFrame, model: str, dataset: str
 ) -> Iterator[Sentence]:
     """The range over instruments and what is recalled without help, each next to chance."""
@@ -559,7 +565,7 @@ class Interval(NamedTuple):
     p: float | None = None
 
 
-def _exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+def _profile_exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """Instruments on one axis, classes, agreement, and facts on which instruments disagree."""
     by = estimates.filter(metric="accuracy", over="facts", group_by=["instrument"])
     by = by.filter(col("of") != "difference").select(
@@ -577,7 +583,7 @@ def _exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
         "by-instrument", "Accuracy of each instrument", by, units, "intervals", x_label="accuracy"
     )
     facts = results.table(("instrument_no", "label", "relation", "class")).filter(FIRST)
-    yield from _classes(facts.collect())
+    yield from _class_share_exhibits(facts.collect())
     rows = results.rows.select("fact_no", "instrument", "answer", "correct")
     wide = rows.with_columns(col("correct").cast(pl.Float64)).pivot(
         "instrument", index="fact_no", values="correct"
@@ -591,13 +597,13 @@ def _exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     if len(frame) > 1:
         title = "Agreement of instruments on which facts are correct (Cohen's κ)"
         yield Exhibit("agreement", title, frame, {"color": "number"}, "heat", limit=1.0)
-    yield from _disputed(results, wide, instruments)
+    yield from _disagreement_exhibit(results, wide, instruments)
 
 
 AGREEMENT = {"y": pl.String, "x": pl.String, "color": pl.Float64}
 
 
-def _classes(facts: pl.DataFrame) -> Iterator[Exhibit]:
+def _class_share_exhibits(facts: pl.DataFrame) -> Iterator[Exhibit]:
     """The share of each class, in all relations and in each."""
     named = facts.select(
         "class",
@@ -622,7 +628,7 @@ def _classes(facts: pl.DataFrame) -> Iterator[Exhibit]:
     yield Exhibit("classes", "What is known, by class", grid, {"x": "percent"}, "shares")
 
 
-def _disputed(
+def _disagreement_exhibit(
     results: Results, wide: pl.DataFrame, instruments: Sequence[str]
 ) -> Iterator[Exhibit]:
     """The facts on which instruments disagree most, with every answer."""

@@ -104,7 +104,7 @@ class Qa(LemmaProbe):
                 "setting separator must have more than spaces, such as '; ', not "
                 f"{self.separator!r}"
             )
-        self._layout()
+        self._prompt_layout()
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         """The question that is asked; none if the relation has too few."""
@@ -113,7 +113,7 @@ class Qa(LemmaProbe):
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """One question per fact."""
-        layout = self._layout()
+        layout = self._prompt_layout()
         request = Generate(max_tokens=self.max_tokens, stop=layout.stop_text)
         few_shot = FewShot(
             data,
@@ -146,7 +146,7 @@ class Qa(LemmaProbe):
         for common, objects, language in facts.select(
             "majority", "gold_names", "language"
         ).iter_rows():
-            correct, wrong = self._count(common, objects, language)
+            correct, wrong = self._count_correct_and_wrong(common, objects, language)
             literal = all(
                 parse_date(name) or parse_number(name) is not None for name, *_ in objects
             )
@@ -165,7 +165,7 @@ class Qa(LemmaProbe):
         about = facts.select(col("relation").cast(pl.String), "fact", "gold_names", "language")
         about = rows.select("answer", *FACT).join(about, on=FACT, how="left", maintain_order="left")
         lists = about.select("answer", "gold_names", "language").iter_rows()
-        counts = [self._count(*row) for row in lists]
+        counts = [self._count_correct_and_wrong(*row) for row in lists]
         schema = {"n_correct": pl.UInt32, "n_wrong": pl.UInt32}
         return rows.hstack(pl.DataFrame(counts, schema, orient="row"))
 
@@ -186,16 +186,18 @@ class Qa(LemmaProbe):
 
     def accepts(self, answer: str, names: Sequence[str], language: str) -> bool:
         """Whether one of the listed answers is one of the names."""
-        return self._count(answer, [names], language)[0] > 0
+        return self._count_correct_and_wrong(answer, [names], language)[0] > 0
 
-    def _layout(self) -> PromptLayout:
+    def _prompt_layout(self) -> PromptLayout:
         return PromptLayout(
             text=LAYOUTS.get(self.prompt_layout, self.prompt_layout.replace("\\n", "\n")),
             head=f"{self.instruction}\n" if self.instruction else "",
             separator=self.separator,
         )
 
-    def _count(self, text: str, objects: Sequence[Sequence[str]], language: str) -> tuple[int, int]:
+    def _count_correct_and_wrong(
+        self, text: str, objects: Sequence[Sequence[str]], language: str
+    ) -> tuple[int, int]:
         """How many of the objects a list names, and how many other things."""
         language = self.comparison_language(language)
         line = text.strip().partition("\n")[0]
@@ -204,7 +206,7 @@ class Qa(LemmaProbe):
             lemmatize(part, language) or part: part for part in map(clean_answer, parts) if part
         }
 
-        def is_name(answer: str, name: str) -> bool:
+        def equals_name(answer: str, name: str) -> bool:
             # dates and numbers are compared by meaning
             literal = is_same_number_or_date(answer, name)
             if literal is not None:
@@ -214,7 +216,11 @@ class Qa(LemmaProbe):
             return bool(wanted) and equal
 
         fits = [
-            [i for i, names in enumerate(objects) if any(is_name(answer, name) for name in names)]
+            [
+                i
+                for i, names in enumerate(objects)
+                if any(equals_name(answer, name) for name in names)
+            ]
             for answer in answers.values()
         ]
         owner: dict[int, int] = {}  # of each object the answer that counts for it

@@ -20,7 +20,7 @@ from sonde.core.facts import Dataset, Relation, facts_of
 from sonde.evaluation import metrics as m
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
-from sonde.probes.base import reselect
+from sonde.probes.base import with_other_facts
 from sonde.probes.ic_lke import LISTED, ListProbe
 from sonde.prompting.examples import TRAIN
 from sonde.prompting.options import names_correct_for, names_correct_for_repeated_subjects
@@ -71,12 +71,12 @@ class LkeSequence(ListProbe):
             batch.frame["facts"].explode() for batch in replace(self, replace="none").prompts(data)
         )
         unlisted = ~col("fact").is_in(pl.concat(listed).implode())
-        facts = fact_table(with_training(data))
+        facts = fact_table(with_training_facts(data))
         return facts.with_columns(excluded=when(unlisted).then(lit("in no list")))
 
     def prompts(self, data: Dataset) -> Iterator[PromptBatch]:
         """Relation by relation, each list as it is and then changed."""
-        data, empty = with_training(data), True
+        data, empty = with_training_facts(data), True
         real = {
             name.casefold()
             for relation in (data.relations if self.replace == "unknown" else ())
@@ -85,7 +85,7 @@ class LkeSequence(ListProbe):
             for name in thing.names
         }
         for relation in data.asked_relations():
-            if lists := list(self._lists(data, relation, real)):
+            if lists := list(self._write_lists(data, relation, real)):
                 empty = False
                 yield PromptBatch.of(lists, TokenLogprobs())
         if empty:
@@ -94,10 +94,10 @@ class LkeSequence(ListProbe):
                 "or name other relations"
             )
 
-    def _lists(
+    def _write_lists(
         self, data: Dataset, relation: Relation, real: Collection[str]
     ) -> Iterator[dict[str, Any]]:
-        id, seed, layout = relation.id, data.selection.seed, self.layout_in(relation.language)
+        id, seed, layout = relation.id, data.selection.seed, self.list_layout_for(relation.language)
         frame, objects, several = (
             data.asked_frame(id),
             data.object_names(id),
@@ -180,18 +180,22 @@ class LkeSequence(ListProbe):
     def metrics(self) -> Sequence[m.Metric]:
         share = "the share of the list with the same object"
         metrics = (
-            place_mean("likely", "likely objects", CLEAN > LIKELY, USUAL > LIKELY, control=share),
-            place_mean("probability.clean", "probability", CLEAN, USUAL, control=share),
+            mean_over_places(
+                "likely", "likely objects", CLEAN > LIKELY, USUAL > LIKELY, control=share
+            ),
+            mean_over_places("probability.clean", "probability", CLEAN, USUAL, control=share),
         )
         if self.replace == "none":
             return metrics
         following = STAYED & (GROUP != "before")
         return (
             *metrics,
-            place_mean("probability.changed", "in the changed list", CHANGED, None, STAYED),
-            place_mean("effect", "in the changed list", CHANGED, CLEAN),
-            place_mean("effect.neighbors", "facts after replaced ones", CHANGED, CLEAN, following),
-            place_mean(
+            mean_over_places("probability.changed", "in the changed list", CHANGED, None, STAYED),
+            mean_over_places("effect", "in the changed list", CHANGED, CLEAN),
+            mean_over_places(
+                "effect.neighbors", "facts after replaced ones", CHANGED, CLEAN, following
+            ),
+            mean_over_places(
                 "effect.after_1", "the first after each", CHANGED, CLEAN, GROUP == "after_1"
             ),
         )
@@ -212,11 +216,11 @@ class LkeSequence(ListProbe):
                 "nothing but the space before it does not count.",
                 "Intervals are over facts; they do not cover other orders of the facts.",
             ),
-            extra=exhibits,
+            extra=probability_by_place,
         )
 
 
-def place_mean(
+def mean_over_places(
     id: str,
     label: str,
     value: pl.Expr,
@@ -239,17 +243,17 @@ def place_mean(
     )
 
 
-def with_training(data: Dataset) -> Dataset:
+def with_training_facts(data: Dataset) -> Dataset:
     """The dataset, prompting training facts, too."""
 
     def select(relation: str) -> pl.DataFrame:
         ids = data.asked_frame(relation)["fact"].implode()
         return data.frame(relation).filter(col("fact").is_in(ids) | (col("split") == TRAIN))
 
-    return reselect(data, select)
+    return with_other_facts(data, select)
 
 
-def exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
+def probability_by_place(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
     """Every place of the lists of the first relation."""
     rows = results.table(("relation", "place", "place_group", "clean", "changed")).collect()
     rows = rows.filter(col("relation") == rows["relation"][0])

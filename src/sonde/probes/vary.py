@@ -17,7 +17,7 @@ from sonde.core.errors import UsageError, nearest
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.evaluation.layout import Layout
 from sonde.evaluation.tables import FACTS, ROWS, TEMPLATES
-from sonde.probes.base import Capability, Probe, reselect
+from sonde.probes.base import Capability, Probe, with_other_facts
 from sonde.prompts import PromptBatch
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Vary(Probe):
                 )
         if self.repeats < 1:
             raise UsageError(f"--repeats must be at least 1, not {self.repeats}")
-        assert self.cells  # every value is checked
+        assert self.probe_by_levels  # every value is checked
 
     def __getattr__(self, name: str) -> Any:
         if name == "probe" or name.startswith("__"):
@@ -73,10 +73,10 @@ class Vary(Probe):
         return getattr(self.probe, name)
 
     @cached_property
-    def cells(self) -> dict[tuple[Level, ...], Probe]:
+    def probe_by_levels(self) -> dict[tuple[Level, ...], Probe]:
         """The probe of each combination, by its levels."""
         settings = asdict(cast(Any, self.probe))
-        levels = [column_values(values) for values in self.vary.values()]
+        levels = [to_column_values(values) for values in self.vary.values()]
         values = product(*self.vary.values())
         return {
             combination: build(type(self.probe), settings | dict(zip(self.vary, each, strict=True)))
@@ -84,22 +84,22 @@ class Vary(Probe):
         }
 
     @property
-    def varied(self) -> tuple[str, ...]:
+    def varied_columns(self) -> tuple[str, ...]:
         """The column of each setting that is varied."""
-        return tuple(axis_name(self.probe, setting) for setting in self.vary)
+        return tuple(column_of_setting(self.probe, setting) for setting in self.vary)
 
     @property
-    def added(self) -> tuple[str, ...]:
+    def pass_columns(self) -> tuple[str, ...]:
         """The columns that differ between the passes."""
-        return (*self.varied, *([SEED] if self.repeats > 1 else []))
+        return (*self.varied_columns, *([SEED] if self.repeats > 1 else []))
 
     @property
     def axes(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(dict.fromkeys((*self.probe.axes, *self.added)))
+        return tuple(dict.fromkeys((*self.probe.axes, *self.pass_columns)))
 
     @property
     def separate(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(dict.fromkeys((*self.probe.separate, *self.varied)))
+        return tuple(dict.fromkeys((*self.probe.separate, *self.varied_columns)))
 
     @property
     def lost(self) -> str:
@@ -111,14 +111,16 @@ class Vary(Probe):
 
     @property
     def groups(self) -> "Sequence[str | tuple[str, ...] | Group]":
-        return tuple(dict.fromkeys((*self.probe.groups, *self.added)))
+        return tuple(dict.fromkeys((*self.probe.groups, *self.pass_columns)))
 
     @property
     def contrasts(self) -> "Sequence[Contrast]":
         from sonde.evaluation.estimate import Contrast
 
-        firsts = next(iter(self.cells))
-        ours = [Contrast(axis, first) for axis, first in zip(self.varied, firsts, strict=True)]
+        firsts = next(iter(self.probe_by_levels))
+        ours = [
+            Contrast(axis, first) for axis, first in zip(self.varied_columns, firsts, strict=True)
+        ]
         return (*self.probe.contrasts, *ours)
 
     @property
@@ -130,13 +132,15 @@ class Vary(Probe):
 
     def resolve(self, capabilities: frozenset[Capability]) -> Self:
         resolved = replace(self, probe=self.probe.resolve(capabilities))
-        for probe in resolved.cells.values():
+        for probe in resolved.probe_by_levels.values():
             probe.resolve(capabilities)
         return resolved
 
     def templates(self, relation: Relation) -> tuple[Template, ...]:
         every = (
-            template for probe in self.cells.values() for template in probe.templates(relation)
+            template
+            for probe in self.probe_by_levels.values()
+            for template in probe.templates(relation)
         )
         return tuple({template.id: template for template in every}.values())
 
@@ -147,9 +151,9 @@ class Vary(Probe):
         """The batches of all passes in turn, so that prompts of one relation are close together."""
         seeds = range(data.selection.seed, data.selection.seed + self.repeats)
         labels, streams = [], []
-        for (levels, probe), seed in product(self.cells.items(), seeds):
-            labels.append(dict(zip(self.added, (*levels, seed), strict=False)))
-            streams.append(probe.prompts(redraw(data, seed)))
+        for (levels, probe), seed in product(self.probe_by_levels.items(), seeds):
+            labels.append(dict(zip(self.pass_columns, (*levels, seed), strict=False)))
+            streams.append(probe.prompts(with_seed(data, seed)))
         random = self.repeats == 1
         for batches in zip_longest(*streams):
             one, other = batches[:2]
@@ -167,7 +171,7 @@ class Vary(Probe):
 
     def facts(self, data: Dataset) -> pl.DataFrame:
         """Those of the first pass; a fact is excluded if it is in all of them."""
-        tables = [probe.facts(data) for probe in self.cells.values()]
+        tables = [probe.facts(data) for probe in self.probe_by_levels.values()]
         everywhere = pl.all_horizontal(table["excluded"].is_not_null() for table in tables)
         return tables[0].with_columns(excluded=pl.when(everywhere).then("excluded"))
 
@@ -176,13 +180,13 @@ class Vary(Probe):
     ) -> pl.DataFrame | Mapping[str, pl.DataFrame]:
         """Each pass as its probe does it."""
         parts: dict[str, list[pl.DataFrame]] = {}
-        keys = answers.frame.select(self.added).with_row_index("place")
-        for levels, rows in keys.group_by(self.added, maintain_order=True):
-            probe = self.cells[levels[: len(self.vary)]]
+        keys = answers.frame.select(self.pass_columns).with_row_index("place")
+        for levels, rows in keys.group_by(self.pass_columns, maintain_order=True):
+            probe = self.probe_by_levels[levels[: len(self.vary)]]
             whole = rows.height == len(answers)
             part = answers if whole else answers.select(rows["place"].to_numpy())
             judged = probe.judge(part, facts)
-            columns = {n: pl.lit(level) for n, level in zip(self.added, levels, strict=True)}
+            columns = {n: pl.lit(level) for n, level in zip(self.pass_columns, levels, strict=True)}
             tables = {"rows": judged} if isinstance(judged, pl.DataFrame) else judged
             for name, table in tables.items():
                 parts.setdefault(name, []).append(table.with_columns(**columns))
@@ -191,8 +195,8 @@ class Vary(Probe):
     def combine(self, rows: pl.DataFrame, facts: pl.DataFrame) -> pl.DataFrame:
         """Each pass as its probe does it."""
         parts = [
-            self.cells[levels[: len(self.vary)]].combine(part, facts)
-            for levels, part in rows.group_by(self.added, maintain_order=True)
+            self.probe_by_levels[levels[: len(self.vary)]].combine(part, facts)
+            for levels, part in rows.group_by(self.pass_columns, maintain_order=True)
         ]
         return pl.concat(parts, how="diagonal_relaxed").sort("fact_no", maintain_order=True)
 
@@ -214,7 +218,7 @@ def with_settings(probe: Any, **settings: Any) -> Any:
     return replace(probe, **settings)
 
 
-def axis_name(probe: Probe, setting: str) -> str:
+def column_of_setting(probe: Probe, setting: str) -> str:
     """The column that has the levels of a setting; one that the probe has already, or a new one."""
     if f"n_{setting}" in probe.axes:
         return f"n_{setting}"
@@ -222,15 +226,15 @@ def axis_name(probe: Probe, setting: str) -> str:
     return f"{setting}_setting" if setting in taken else setting
 
 
-def column_values(values: Sequence[Any]) -> list[Level]:
+def to_column_values(values: Sequence[Any]) -> list[Level]:
     """The values of a setting as those of a column: numbers and texts, of one type."""
     if len({type(value) for value in values}) == 1 and isinstance(values[0], Level):
         return list(values)
     return [" ".join(map(str, v)) if isinstance(v, tuple) else str(v) for v in values]
 
 
-def redraw(data: Dataset, seed: int) -> Dataset:
+def with_seed(data: Dataset, seed: int) -> Dataset:
     """The dataset with the same prompted facts, and another seed for what probes draw."""
     if seed == data.selection.seed:
         return data
-    return reselect(data, data.asked_frame, selection=replace(data.selection, seed=seed))
+    return with_other_facts(data, data.asked_frame, selection=replace(data.selection, seed=seed))
