@@ -109,9 +109,11 @@ def test_few_clusters_have_wider_intervals_than_their_draws() -> None:
 
 
 def test_centered_intervals_are_shifted_to_their_value() -> None:
-    draws = np.concatenate([[0.0], np.linspace(0, 2, 2001)])
+    draws = np.concatenate([[0.0], np.linspace(-0.1, 1.9, 2001)])
     low, high = stats.interval(draws, 10**6, centered=True)
     assert (low, high) == pytest.approx((-0.95, 0.95), abs=1e-3)
+    never_negative = stats.interval(draws + 0.1, 10**6, centered=True)
+    assert never_negative == pytest.approx([0.0, 1.05], abs=1e-3)
     assert np.isnan(stats.interval(np.ones(2001), 50)).all()
 
 

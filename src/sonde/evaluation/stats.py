@@ -163,6 +163,8 @@ def interval(draws: Floats, clusters: Any, strata: Any = 1, centered: bool = Fal
     ends -= moved.mean(axis=-1) if centered else value
     with np.errstate(invalid="ignore"):
         ends = value + ends * widening(clusters, strata)
+        # what is never negative, such as a standard deviation, has no negative interval
+        ends = np.where(draws.min(axis=-1) >= 0, np.maximum(ends, 0.0), ends)
         return np.where(ends[1] - ends[0] > FLAT, ends, np.nan)
 
 
