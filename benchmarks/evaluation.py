@@ -28,8 +28,8 @@ BELIEF = (
     m.OVERCONFIDENCE,
     m.ECE,
     *m.COVERAGE,
-    *m.drivers(),
-    *m.paraphrase_groups(),
+    *m.answer_driver_metrics(),
+    *m.paraphrase_group_metrics(),
 )
 FEW = (m.accuracy("acc_at_1"), m.consistency(), m.OVERCONFIDENCE)
 TWO = ("acc_at_1", "overconfidence")

@@ -188,14 +188,17 @@ def fits(name: str, model: Model) -> Iterator[Fit]:
             continue
         at = [model.instruments.index(n) for n in chosen]
         correct, chance = model.correct[:, at], model.chance[:, at]
-        estimate = known.known(correct, chance)
+        estimate = known.estimate_share_known(correct, chance)
         rng = generator(0, f"{name}:{label}")
-        low, high = known.interval(correct, chance, model.relation, model.cluster, rng)[None]
+        low, high = known.share_known_intervals(
+            correct, chance, model.relation, model.cluster, rng
+        )[None]
         mean = np.nanmean(model.correct, axis=1).mean()
         singles = tuple(np.nanmean(correct, axis=0).tolist())
         area = auroc(estimate.posterior, model.recited)
         yield Fit(
-            name, label, bool(mean > known.threshold(model.dealt.mean(axis=0))), estimate.share,
+            name, label, bool(mean > known.evidence_threshold(model.dealt.mean(axis=0))),
+            estimate.share,
             low, high, max(model.stored["one"], 0), max(model.stored["half"], 0), singles,
             float(np.nanmax(correct, axis=1).mean()), area[0] if area else float("nan"),
         )  # fmt: skip

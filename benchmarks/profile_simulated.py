@@ -60,21 +60,21 @@ def measure(world: World, samples: int, draws: bool = True) -> dict[str, float]:
         rng = np.random.default_rng(seed)
         parts = list(world.relations(rng))
         dealt = [
-            known.deal([*answers], [gold] * len(answers), [np.eye(len(POPULARITY), dtype=bool)]
-                       * len(answers), rng)
+            known.deal_answers([*answers], [gold] * len(answers),
+                               [np.eye(len(POPULARITY), dtype=bool)] * len(answers), rng)
             for _, gold, answers in parts
         ]  # fmt: skip
         correct = np.concatenate([(a == gold).T.astype(float) for _, gold, a in parts])
         chance = np.concatenate([each.chance for each in dealt])
         means = np.concatenate([each.hits.mean(axis=2) for each in dealt], axis=1).mean(axis=1)
-        is_open = correct.mean() > known.threshold(means)
+        is_open = correct.mean() > known.evidence_threshold(means)
         estimate = low = high = np.nan
         if is_open:
-            estimate = known.known(correct, chance).share
+            estimate = known.estimate_share_known(correct, chance).share
         if is_open and draws and world.share:
             relation = np.repeat(np.arange(len(parts)), [len(gold) for _, gold, _ in parts])
             facts = np.arange(len(correct))
-            low, high = known.interval(correct, chance, relation, facts, rng)[None]
+            low, high = known.share_known_intervals(correct, chance, relation, facts, rng)[None]
         inside = low <= world.share <= high
         rows.append((is_open, estimate - world.share, inside, high - low, correct.mean()))
     table: Floats = np.array(rows, dtype=float)

@@ -26,7 +26,7 @@ def deal(golds: Sequence[set[str]], *instruments: Answers, seed: int = 0) -> kno
         numbers.append(np.arange(len(golds)))
         fit = [[word in names for word in words] for names in golds]
         fits.append(np.array(fit, dtype=bool).reshape(len(golds), len(words)))
-    return known.deal(columns, numbers, fits, np.random.default_rng(seed))
+    return known.deal_answers(columns, numbers, fits, np.random.default_rng(seed))
 
 
 def chance(golds: Sequence[set[str]], texts: Answers) -> list[float]:
@@ -181,8 +181,10 @@ def test_the_threshold_is_the_95th_percentile_of_the_deals() -> None:
     deals = np.random.default_rng(0).random(200)
     rank = 0.95 * 199
     low, high = sorted(deals)[int(rank) : int(rank) + 2]
-    assert known.threshold(deals) == pytest.approx(low + (high - low) * (rank % 1), abs=1e-8)
-    assert known.threshold(np.full(200, 0.25)) >= 0.25  # all equal: each deal ties
+    assert known.evidence_threshold(deals) == pytest.approx(
+        low + (high - low) * (rank % 1), abs=1e-8
+    )
+    assert known.evidence_threshold(np.full(200, 0.25)) >= 0.25  # all equal: each deal ties
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 7])
@@ -194,7 +196,7 @@ def test_the_estimate_is_that_of_plain_em(k: int, share: float) -> None:
     expected, sensitivity, posterior = two_classes(correct, by_chance)
     # a step changes the share by less than the tolerance, so that the end may be some steps away
     close = 2e-3 if k > 2 else 2e-2
-    result = known.known(correct, by_chance)
+    result = known.estimate_share_known(correct, by_chance)
     assert result.share == pytest.approx(expected, abs=close)
     if k > 2:
         assert result.sensitivity == pytest.approx(sensitivity, abs=5e-3)
@@ -204,7 +206,7 @@ def test_the_estimate_is_that_of_plain_em(k: int, share: float) -> None:
 
 def test_no_other_values_are_more_likely() -> None:
     correct, by_chance = answered(120, 4, 0.4)
-    result = known.known(correct, by_chance)
+    result = known.estimate_share_known(correct, by_chance)
 
     def likelihood(share: float, sensitivity: Floats) -> float:
         s = np.where(correct == 1, sensitivity, 1 - sensitivity).prod(axis=1)
@@ -224,7 +226,10 @@ def test_no_other_values_are_more_likely() -> None:
 def test_the_order_of_facts_does_not_matter() -> None:
     correct, by_chance = answered(80, 5)
     order = np.random.default_rng(0).permutation(80)
-    one, other = known.known(correct, by_chance), known.known(correct[order], by_chance[order])
+    one, other = (
+        known.estimate_share_known(correct, by_chance),
+        known.estimate_share_known(correct[order], by_chance[order]),
+    )
     assert other.share == pytest.approx(one.share)
     assert other.posterior == pytest.approx(one.posterior[order])
 
@@ -235,13 +240,13 @@ def test_the_order_of_facts_does_not_matter() -> None:
 @pytest.mark.parametrize("k", [1, 5])
 def test_degenerate_answers_give_finite_numbers(value: float, by_chance: float, k: int) -> None:
     shape = (10, k)
-    result = known.known(np.full(shape, value), np.full(shape, by_chance))
+    result = known.estimate_share_known(np.full(shape, value), np.full(shape, by_chance))
     numbers = np.concatenate([[result.share], result.sensitivity, result.posterior])
     assert ((numbers >= 0) & (numbers <= 1)).all()
     if (value, by_chance) == (1.0, 0.0):
         assert result.share > 0.99
     here = np.zeros(10, dtype=np.int64)
-    ends = known.interval(
+    ends = known.share_known_intervals(
         np.full(shape, value), np.full(shape, by_chance), here, np.arange(10), rng()
     )
     assert 0 <= ends[None][0] <= ends[None][1] <= 1
@@ -254,16 +259,18 @@ def rng() -> np.random.Generator:
 def test_the_interval_draws_subjects_within_their_relation() -> None:
     correct, by_chance = answered(80, 5, 0.5)
     relation, subjects = np.arange(80) // 40, np.arange(80)
-    ends = known.interval(correct, by_chance, relation, subjects, rng())
+    ends = known.share_known_intervals(correct, by_chance, relation, subjects, rng())
     assert set(ends) == {None, 0, 1}
-    assert ends == known.interval(correct, by_chance, relation, subjects, rng())
-    share = known.known(correct, by_chance).share
+    assert ends == known.share_known_intervals(correct, by_chance, relation, subjects, rng())
+    share = known.estimate_share_known(correct, by_chance).share
     assert ends[None][0] < share < ends[None][1]
     # one subject in each relation leaves nothing to draw
-    low, high = known.interval(correct, by_chance, relation, relation, rng())[None]
+    low, high = known.share_known_intervals(correct, by_chance, relation, relation, rng())[None]
     assert low == pytest.approx(high) == pytest.approx(share)
     # subjects of ten facts are fewer than facts
-    wide = known.interval(correct, by_chance, relation, np.arange(80) // 10, rng())[None]
+    wide = known.share_known_intervals(correct, by_chance, relation, np.arange(80) // 10, rng())[
+        None
+    ]
     assert wide[0] < share < wide[1]
 
 
@@ -271,10 +278,10 @@ def test_kappa_by_its_definition() -> None:
     one = np.array([1, 1, 0, 0, 1, np.nan, 0, 1])
     other = np.array([1, 0, 0, 1, 1, 1, np.nan, 1])
     agree, by_chance = 4 / 6, (4 * 4 + 2 * 2) / 36
-    assert known.kappa(one, other) == pytest.approx((agree - by_chance) / (1 - by_chance))
-    assert known.kappa(one, one) == 1.0
+    assert known.cohens_kappa(one, other) == pytest.approx((agree - by_chance) / (1 - by_chance))
+    assert known.cohens_kappa(one, one) == 1.0
     for constant in (np.zeros(8), np.ones(8), np.full(8, np.nan)):
-        assert np.isnan(known.kappa(one, constant))
+        assert np.isnan(known.cohens_kappa(one, constant))
 
 
 def simulated(design: str, share: float, **more: Any) -> dict[str, float]:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from sonde.core.facts import Dataset, Fact, Relation
-from sonde.evaluation.languages import languages
+from sonde.evaluation.languages import compare_languages
 from sonde.evaluation.tables import collect_results
 from sonde.probes.base import Probe
 from sonde.probes.belief import Belief
@@ -76,7 +76,7 @@ def read(
     """Estimates, and how options are ranked in each prompt."""
     probe = probe or Lama(answer="score")
     answers = [answer(batch, model) for batch in probe.prompts(data)]
-    frame, _ = languages(collect_results(probe, data, answers), data, answers)
+    frame, _ = compare_languages(collect_results(probe, data, answers), data, answers)
     ranked: Ranked = {}
     for batch in answers:
         for i, row in enumerate(batch.frame.iter_rows(named=True)):
@@ -227,5 +227,5 @@ def test_data_in_one_language_have_no_such_numbers() -> None:
     data = dataset_of([stated("P1", "en", "s", "a", ["b"])], spoken("P1", "en"))
     probe = Lama(answer="score")
     answers = [answer(batch, drawn) for batch in probe.prompts(data)]
-    frame, exhibits = languages(collect_results(probe, data, answers), data, answers)
+    frame, exhibits = compare_languages(collect_results(probe, data, answers), data, answers)
     assert frame.is_empty() and exhibits == []

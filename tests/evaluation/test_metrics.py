@@ -52,7 +52,7 @@ def test_one_prompt_has_no_consistency() -> None:
 
 
 def test_answers_may_match_without_being_equal() -> None:
-    view = m.agreement(matches=lambda a, b: a in b or b in a)
+    view = m.agreement_view(matches=lambda a, b: a in b or b in a)
     # ab matches both, which do not match each other; an empty answer matches itself alone
     found = values(answers(["a", "ab", "b", "", ""]), m.consistency(view=view))
     assert found == [3 / 10]
@@ -60,7 +60,7 @@ def test_answers_may_match_without_being_equal() -> None:
 
 def test_drivers_are_what_names_and_templates_alone_do() -> None:
     table = answers(["x", "x", "x", "y"], templates=[1, 1, 2, 2], aliases=[0, 1, 0, 1])
-    frame = estimate(table, m.drivers())
+    frame = estimate(table, m.answer_driver_metrics())
     found = dict(frame.filter(of="value", over="facts").select("metric", "value").iter_rows())
     assert found == {
         "only_aliases.consistency": 0.5,
@@ -74,16 +74,16 @@ def test_drivers_are_what_names_and_templates_alone_do() -> None:
 
 def test_drivers_are_not_measured_with_one_name_or_one_template() -> None:
     single = answers(["x", "y"], templates=[1, 2], aliases=[0, 0])
-    assert values(single, *m.drivers()) == [None] * 3 + [0, 0, 1]
-    assert values(answers(["x", "y"]), *m.drivers())[3:] == [None] * 3
+    assert values(single, *m.answer_driver_metrics()) == [None] * 3 + [0, 0, 1]
+    assert values(answers(["x", "y"]), *m.answer_driver_metrics())[3:] == [None] * 3
 
 
 def test_paraphrases_are_compared_inside_groups_and_across() -> None:
     # groups of templates: 1 2 | 3
     table = answers(["a", "a", "b"], templates=[1, 2, 3], aliases=[0] * 3)
-    assert values(table, *m.paraphrase_groups()) == [1, 0]
+    assert values(table, *m.paraphrase_group_metrics()) == [1, 0]
     ungrouped = answers(["a", "b"], templates=[1, 3], aliases=[0] * 2)
-    assert values(ungrouped, *m.paraphrase_groups()) == [None, None]
+    assert values(ungrouped, *m.paraphrase_group_metrics()) == [None, None]
 
 
 def test_template_accuracies_and_coverage() -> None:
@@ -137,9 +137,12 @@ def test_prompts_without_a_confidence_have_no_calibration() -> None:
 def test_accuracy_at_a_level_is_of_the_confident_answers() -> None:
     rows = {"fact_no": [0, 1, 2], "confidence": [0.9, 0.8, 0.3], "correct": [True, False, True]}
     table = results({"relation": ["P1"] * 3}, rows)
-    assert [metric.id for metric in m.at((0.5,))] == ["accuracy_at.0.5", "retained_at.0.5"]
-    assert values(table, *m.at((0.5,))) == pytest.approx([1 / 2, 2 / 3])
-    assert values(table, *m.at((0.95,))) == [None, 0]
+    assert [metric.id for metric in m.accuracy_at_confidence((0.5,))] == [
+        "accuracy_at.0.5",
+        "retained_at.0.5",
+    ]
+    assert values(table, *m.accuracy_at_confidence((0.5,))) == pytest.approx([1 / 2, 2 / 3])
+    assert values(table, *m.accuracy_at_confidence((0.95,))) == [None, 0]
 
 
 def test_a_harmonic_mean_with_a_zero_is_zero() -> None:
@@ -178,13 +181,20 @@ def test_ranking_is_full_if_all_prompts_are() -> None:
 
 def test_cells_count_the_same_whatever_their_number_of_prompts() -> None:
     table = answers(["x", "x", "x", "y"], templates=[1, 1, 1, 2])
-    by_cell = Metric("cells", num=col("correct").mean(), view=m.cell_means("template_no"))
+    by_cell = Metric("cells", num=col("correct").mean(), view=m.cell_means_view("template_no"))
     assert values(table, by_cell) == [0.5]
 
 
 def test_no_metric_warns(recwarn: pytest.WarningsRecorder) -> None:
     table = random_results(n=2, templates=1)
-    every = [m.accuracy(), m.consistency(), m.OVERCONFIDENCE, m.ECE, *m.COVERAGE, *m.at((2,))]
+    every = [
+        m.accuracy(),
+        m.consistency(),
+        m.OVERCONFIDENCE,
+        m.ECE,
+        *m.COVERAGE,
+        *m.accuracy_at_confidence((2,)),
+    ]
     assert estimate(table, every, groups=("relation", "template_no", "kind")).height
     assert not recwarn.list
     assert pl.DataFrame().is_empty()

@@ -49,7 +49,7 @@ def deviation(table: Results) -> float:
 def test_the_closed_form_is_that_of_all_draws() -> None:
     table = mixed()
     exact = deviation(table)
-    found = lines(table, s.choice_of_prompts(20_000))
+    found = lines(table, s.prompt_sensitivity(20_000))
     assert found["relation.closed_form"]["value"] == pytest.approx(exact)
     assert found["relation.closed_form"]["low"] is None
     assert found["relation.stdev"]["value"] == pytest.approx(exact, rel=0.03)
@@ -61,14 +61,14 @@ def test_a_prompt_per_fact_is_a_poisson_binomial() -> None:
     table = mixed()
     rates = table.rows.group_by("fact_no").agg(col("correct").mean())["correct"].to_numpy()
     exact = (rates * (1 - rates)).sum() ** 0.5 / 6
-    found = lines(table, s.choice_of_prompts(5000))
+    found = lines(table, s.prompt_sensitivity(5000))
     assert found["pair.closed_form"]["value"] == pytest.approx(exact)
     sizes = [found[f"pair.closed_form.{relation}"]["n"] for relation in ("P0", "P1")]
     assert sizes == [3, 3]
 
 
 def test_one_prompt_per_fact_does_not_fluctuate() -> None:
-    found = lines(random_results(templates=1), s.choice_of_prompts())
+    found = lines(random_results(templates=1), s.prompt_sensitivity())
     assert {row["value"] for row in found.values()} == {None}
 
 
@@ -91,7 +91,7 @@ def biased(*shares: tuple[float, ...]) -> Results:
 
 def test_biases_that_cancel_have_no_bias_together() -> None:
     table = biased((0.5, 0.25, 0.25), (0.25, 0.5, 0.25), (0.25, 0.25, 0.5))
-    found = lines(table, s.bias())
+    found = lines(table, s.template_bias())
     level = s.bias_level(np.array([0.5, 0.25, 0.25]))
     assert found["single"]["value"] == pytest.approx(level)
     assert found["multi"]["value"] == pytest.approx(0)
@@ -100,7 +100,7 @@ def test_biases_that_cancel_have_no_bias_together() -> None:
 
 
 def test_one_template_has_a_bias_without_an_interval() -> None:
-    found = lines(biased((0.5, 0.25, 0.25)), s.bias())
+    found = lines(biased((0.5, 0.25, 0.25)), s.template_bias())
     assert found["multi"]["value"] == found["single"]["value"] > 0
     assert found["single"]["low"] is None
 
@@ -117,7 +117,7 @@ def test_a_candidate_that_is_not_one_token_is_none() -> None:
 
 
 def test_without_content_free_prompts_bias_is_not_measured() -> None:
-    assert {row["value"] for row in lines(random_results(), s.bias()).values()} == {None}
+    assert {row["value"] for row in lines(random_results(), s.template_bias()).values()} == {None}
 
 
 def test_hand_written_templates_rank_by_accuracy() -> None:
@@ -125,11 +125,11 @@ def test_hand_written_templates_rank_by_accuracy() -> None:
     correct = [True, False, True, False, True, True]
     rows = {"fact_no": [0, 1] * 3, "template_no": [1, 1, 2, 2, 3, 3], "correct": correct}
     table = results({"relation": ["P1"] * 2}, rows)
-    found = lines(table, s.choice_of_prompts(50))
+    found = lines(table, s.prompt_sensitivity(50))
     assert (found["rank"]["value"], found["rank"]["n"]) == (2.5, 1)
     assert found["rank_by_chance"]["value"] == 2
     only = table.select(where=col("template_no") == 1)
-    assert lines(only, s.choice_of_prompts(50))["rank"]["value"] is None
+    assert lines(only, s.prompt_sensitivity(50))["rank"]["value"] is None
 
 
 def test_overconfidence_differs_between_templates() -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonde.core.facts import Dataset, Fact
-from sonde.evaluation.timeline import timeline
+from sonde.evaluation.timeline import estimate_by_year
 from sonde.probes.belief_icl import BeliefIcl
 from sonde.probes.lama import Lama
 from tests.probes.shares import by_fact, results
@@ -55,7 +55,7 @@ def living_in(year: int) -> dict[str, str]:
 def numbers(answers: dict[str, str], data: Dataset) -> dict[tuple[str, ...], tuple[float, int]]:
     """Value and n of every metric over facts, by its name and year."""
     made = results(Lama(answer="score"), data, by_fact(**answers))
-    frame = timeline(made, data)[0]
+    frame = estimate_by_year(made, data)[0]
     frame = frame.filter(of="value", over="facts").filter(
         ~pl.col("group_by").list.contains("relation")
     )
@@ -94,7 +94,7 @@ def test_facts_without_a_date_are_prompted_about_the_time_they_are_true() -> Non
 
 def test_data_without_dates_have_no_timeline() -> None:
     data = dataset_of([fact("P54", "Ann", "Reds"), fact("P54", "Bob", "Blues")])
-    frame, exhibits = timeline(results(Lama(answer="score"), data, by_fact()), data)
+    frame, exhibits = estimate_by_year(results(Lama(answer="score"), data, by_fact()), data)
     assert frame.is_empty() and exhibits == []
 
 
@@ -123,7 +123,7 @@ def test_generated_answers_are_compared_as_their_probe_does() -> None:
     data = dated([f for f in facts(CLUBS) if f.date in ("2011", "2014")])
     probe = BeliefIcl(context="zero-shot", samples=0)
     made = results(probe, data, lambda prompt: "the club of the Reds")
-    frame = timeline(made, data)[0].filter(of="value", over="facts")
+    frame = estimate_by_year(made, data)[0].filter(of="value", over="facts")
     found = dict(
         frame.filter(pl.col("group_by").list.len() == 0).select("metric", "value").iter_rows()
     )
@@ -135,7 +135,9 @@ def test_generated_answers_are_compared_as_their_probe_does() -> None:
 
 def test_the_figure_has_a_line_for_each_share() -> None:
     data = dated(facts(CLUBS))
-    _, (lines,) = timeline(results(Lama(answer="score"), data, by_fact(**living_in(2013))), data)
+    _, (lines,) = estimate_by_year(
+        results(Lama(answer="score"), data, by_fact(**living_in(2013))), data
+    )
     assert lines.kind == "lines" and {"x", "y", "low", "high", "color"} <= set(lines.frame.columns)
     assert lines.frame["color"].unique(maintain_order=True).to_list() == [
         "correct",

@@ -206,4 +206,4 @@ def test_a_tie_counts_as_wrong() -> None:
 def test_pairs_without_a_one_token_object_are_excluded() -> None:
     of = numbers(world(*FACTS, fact("P36", "Mexico", "Mexico City")))
     assert of.line("acc_at_1")["n"] == 2 and of("acc_at_1") == 5 / 8
-    assert of.results.facts["excluded"].to_list() == [None, None, FILL.lost]
+    assert of.results.facts["excluded"].to_list() == [None, None, FILL.exclusion_reason]

@@ -79,7 +79,7 @@ def test_a_fact_is_excluded_if_not_all_its_options_were_answered() -> None:
     answers = [answer(batch, shares(guitar=0.3)) for batch in batches]
     answers[0] = answer(batches[0].select(slice(1, None)), shares())
     found = collect_results(probe, data, answers)
-    assert found.facts["excluded"].to_list() == [probe.lost] * 2 + [None] * 2
+    assert found.facts["excluded"].to_list() == [probe.exclusion_reason] * 2 + [None] * 2
     assert set(found.table(("fact",)).collect()["fact"]) == {"P1303-Gus", "P1303-Hal"}
 
 

@@ -241,7 +241,7 @@ def test_deals_gate_and_estimate_by_numpy(some: Numbers) -> None:
     assert means.mean() == pytest.approx(np.nanmean(chance), abs=0.03)
     assert some("evidence_threshold") == pytest.approx(np.quantile(means, 0.95), abs=1e-6)
     assert np.nanmean(correct) > some("evidence_threshold")
-    estimate = known.known(correct, chance)
+    estimate = known.estimate_share_known(correct, chance)
     assert some("known") == pytest.approx(estimate.share, abs=1e-4)
     assert facts["posterior"].to_numpy() == pytest.approx(estimate.posterior, abs=1e-3)
     for name in ("P36", "P9"):

@@ -20,10 +20,10 @@ from sonde.compare.pairwise import (
     verdict,
 )
 from sonde.evaluation.estimate import Metric, contrast, estimate
-from sonde.evaluation.groups import breakdowns
+from sonde.evaluation.groups import add_breakdown_columns
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
-from sonde.reports.depth import SHOWN, prompts_of
+from sonde.reports.depth import SHOWN, prompts_of_facts
 from sonde.reports.model import Facts, Item, Report, Section
 from sonde.reports.view import stored_answers
 
@@ -160,7 +160,7 @@ def _changed(aligned: Aligned, facts: pl.DataFrame) -> Iterator[Facts]:
         for k, (name, condition) in enumerate(aligned.originals.items()):
             facts = [aligned.numbers[name][row] for row in rows]
             answers = stored_answers(condition.run)
-            prompts = prompts_of(condition.results, answers, facts, shown=SHOWN)
+            prompts = prompts_of_facts(condition.results, answers, facts, last_chars=SHOWN)
             parts.append(prompts.with_columns(model=k))
         return pl.concat(parts)
 
@@ -192,7 +192,7 @@ def _groups(aligned: Aligned, metric: Metric, seed: int) -> Iterator[Exhibit]:
     two, frames = len(others) == 1, []
     for name, values in others if two else (first, *others):
         rows = values.rows.join(base, on="fact_no", maintain_order="left")
-        grouped, more = breakdowns(replace(values, rows=rows))
+        grouped, more = add_breakdown_columns(replace(values, rows=rows))
         columns = dict.fromkeys([*GROUPS, *(group.by[0] for group in more)])
         groups = [(c,) for c in columns if c in grouped.facts and grouped.facts[c].n_unique() > 1]
         if not groups:

@@ -1,7 +1,7 @@
 """Breakdowns of any run: columns of facts as groups, and trends of accuracy with their numbers."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,7 @@ TRENDS = (
 )  # fmt: skip
 
 
-def breakdowns(results: Results) -> tuple[Results, tuple[Group, ...]]:
+def add_breakdown_columns(results: Results) -> tuple[Results, tuple[Group, ...]]:
     """Results whose facts have columns to group by, and those that have several groups.
 
     These are kind, tags, and a user's columns: numbers in quantile bins, rare texts as "other".
@@ -39,14 +39,14 @@ def breakdowns(results: Results) -> tuple[Results, tuple[Group, ...]]:
     for name in ("kind", "relation_tags", "tags", *user):
         if (name,) in results.probe.groups or name in results.probe.groups:
             continue
-        column = bins if facts[name].dtype.is_numeric() else texts
+        column = label_quantile_bins if facts[name].dtype.is_numeric() else pool_rare_values
         if (values := column(facts[name], scored)) is not None:
             columns.append(values.alias(name))
             groups.append(Group((name,)))
     return replace(results, facts=facts.with_columns(columns)), tuple(groups)
 
 
-def bins(numbers: pl.Series, scored: pl.Series) -> pl.Series | None:
+def label_quantile_bins(numbers: pl.Series, scored: pl.Series) -> pl.Series | None:
     """Numbers as labels of their quantile bins, in order."""
     known = (scored & numbers.is_finite()).fill_null(False)
     edges = quantile_edges(numbers.filter(known).to_numpy())
@@ -81,7 +81,7 @@ def quantile_edges(numbers: Floats) -> Floats:
     return numbers[[*starts, -1]] if len(starts) > 1 else np.zeros(0)
 
 
-def texts(values: pl.Series, scored: pl.Series) -> pl.Series | None:
+def pool_rare_values(values: pl.Series, scored: pl.Series) -> pl.Series | None:
     """Texts, or lists of them, in which rare ones and those beyond the largest are "other"."""
     lists = values.dtype == pl.List
     table = pl.DataFrame({"value": values})
@@ -103,7 +103,7 @@ def texts(values: pl.Series, scored: pl.Series) -> pl.Series | None:
     return table.select(labels).to_series()
 
 
-def trends(results: Results, seed: int = 0) -> pl.DataFrame:
+def estimate_trends(results: Results, seed: int = 0) -> pl.DataFrame:
     """Whether accuracy rises with each number of the facts, as ESTIMATES: `TRENDS` by "number".
 
     Facts without the number do not count. Neither p nor the interval is corrected for the number of
@@ -122,14 +122,21 @@ def trends(results: Results, seed: int = 0) -> pl.DataFrame:
         sizes = part.height, part["cluster"].n_unique()
         key = "value", "facts", None, None, ["number"], [name.removeprefix("numbers.")]
         for metric, strata in zip(TRENDS, (np.zeros_like(relations), relations), strict=True):
-            if estimate := trend(numbers, correct, strata, clusters, seed):
+            if estimate := rank_correlation(numbers, correct, strata, clusters, seed):
                 lines.append((metric.id, *key, *estimate, None, *sizes))
     return pl.DataFrame(lines, schema=ESTIMATES, orient="row")
 
 
-def trend(
+class RankCorrelation(NamedTuple):
+    value: float
+    low: float
+    high: float
+    p: float
+
+
+def rank_correlation(
     numbers: Floats, values: Floats, strata: Ints, clusters: Ints, seed: int = 0
-) -> tuple[float, float, float, float] | None:
+) -> RankCorrelation | None:
     """Spearman's rank correlation within strata, with its interval and p; None if nothing varies.
 
     It is Σ xy / Σ (x² + y²)/2 over ranks of unit variance, a ratio of sums over clusters, so that
@@ -147,4 +154,4 @@ def trend(
     sums: Any = (np.bincount(index, column) for column in (x * y, (x * x + y * y) / 2))
     products, squares = sums
     low, high, p = sign_flip(products, squares, generator(seed, "trend"))
-    return float(products.sum()), max(low, -1.0), min(high, 1.0), p
+    return RankCorrelation(float(products.sum()), max(low, -1.0), min(high, 1.0), p)

@@ -35,7 +35,7 @@ def judge(answers: Answers, facts: pl.DataFrame, normalize: Normalize = "none") 
     return judge_options(answers, facts, normalize)
 
 
-def correct_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFrame:
+def list_correct_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFrame:
     """Every correct name of every fact: fact_no, object_no, name, usual (the object's first).
 
     With "question_names", those of all objects of a question that has several.
@@ -46,12 +46,14 @@ def correct_names(facts: pl.DataFrame, objects: str = "gold_names") -> pl.DataFr
     return names.with_columns(usual=col("name") == col("usual")).unique(maintain_order=True)
 
 
-def compared(scores: OptionScores, normalize: Normalize) -> Floats:
+def option_scores(scores: OptionScores, normalize: Normalize) -> Floats:
     """What options are compared by."""
     return scores.sums() / (scores.counts() if normalize == "tokens" else 1)
 
 
-def numbered(answers: Answers, facts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+def match_prompts_to_facts(
+    answers: Answers, facts: pl.DataFrame
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The prompts about a fact, with their row (`prompt`) and fact_no, and these facts."""
     frame = answers.frame.with_row_index("prompt")
     about = facts.select(col("relation").cast(pl.String), "fact", "fact_no")
@@ -68,13 +70,13 @@ def judge_options(
     For `ranked`, every object of the fact's question is correct, whichever fact has it. Options
     are compared by the sum of their log-probabilities, or by their mean per token.
     """
-    scores, (prompts, here) = answers.result, numbered(answers, facts)
+    scores, (prompts, here) = answers.result, match_prompts_to_facts(answers, facts)
     assert isinstance(scores, OptionScores)
     counts = scores.logprobs.counts
     n, width = len(answers), int(counts.max(initial=1))
     there = np.arange(width) < counts[:, None]
     dense = np.full((n, width), -np.inf)
-    dense[there] = compared(scores, normalize)
+    dense[there] = option_scores(scores, normalize)
     ids, index = np.unique(answers.batch.options_ids(), return_inverse=True)
     sets = [answers.batch.options[i] for i in ids.tolist()]
     lists = pl.Series(map(list, sets), dtype=pl.List(pl.String))
@@ -90,8 +92,8 @@ def judge_options(
         return table["prompt"].to_numpy(), table["column"].to_numpy()
 
     correct, known = np.zeros((2, *dense.shape), dtype=bool)
-    correct[find(correct_names(here))] = True
-    known[find(correct_names(here, "question_names"))] = True
+    correct[find(list_correct_names(here))] = True
+    known[find(list_correct_names(here, "question_names"))] = True
     known |= correct
     top, target = (np.where(where, dense, -np.inf).max(axis=1) for where in (there, correct))
     best = (dense == top[:, None]) & there
@@ -130,13 +132,13 @@ def judge_mask(answers: Answers, facts: pl.DataFrame) -> pl.DataFrame:
     """
     request, scores = answers.batch.request, answers.result
     assert isinstance(request, FillMask) and isinstance(scores, MaskScores)
-    prompts, here = numbered(answers, facts)
+    prompts, here = match_prompts_to_facts(answers, facts)
     about = prompts.select("prompt", "fact_no")
     targets = pl.DataFrame({"name": request.targets}, {"name": pl.String}).with_row_index("target")
     spelling = pl.Series(map(folded, targets["name"]), dtype=pl.String).rank("dense")
     targets = targets.with_columns(spelling=spelling)
 
-    names = correct_names(here).join(targets, on="name", maintain_order="left")
+    names = list_correct_names(here).join(targets, on="name", maintain_order="left")
     # only names of one spelling can be one token
     alike = pl.struct("fact_no", "spelling").is_duplicated()
     names = about.join(names.with_columns(alike=alike), on="fact_no")
@@ -199,7 +201,7 @@ def judge_text(
         clean: what is compared of a text.
         abstains: whether a text states that the model does not know.
     """
-    result, (prompts, here) = answers.result, numbered(answers, facts)
+    result, (prompts, here) = answers.result, match_prompts_to_facts(answers, facts)
     assert isinstance(result, Completions)
     flat = col("gold_names").list.eval(pl.element().explode()).list.unique(maintain_order=True)
     known = {fact: more for fact, *more in here.select("fact_no", flat, "language").iter_rows()}
@@ -238,7 +240,7 @@ def top_answers(
     else:
         assert isinstance(result, OptionScores)
         sets = (chosen.batch.options[i] for i in chosen.batch.options_ids().tolist())
-        names, values = list(chain.from_iterable(sets)), compared(result, normalize)
+        names, values = list(chain.from_iterable(sets)), option_scores(result, normalize)
         weights = (value - value.max().over("prompt")).exp()
         owners, shares = result.logprobs.owners, weights / weights.sum().over("prompt")
     columns = {"prompt": rows[owners], "answer": names, "probability": values}

@@ -40,7 +40,7 @@ class Dealt(NamedTuple):
     hits: Bools  # [deals, facts, instruments]
 
 
-def deal(
+def deal_answers(
     answers: Sequence[Ints], golds: Sequence[Ints], fits: Sequence[Bools], rng: np.random.Generator
 ) -> Dealt:
     """Deal the answers of the facts of a relation, at most 500 at a time.
@@ -56,7 +56,7 @@ def deal(
     hits = np.zeros((DEALS, n, len(answers)), dtype=bool)
     order = rng.permutation(n)
     for block in np.array_split(order, -(-n // BLOCK)):
-        donors = _deals(len(block), rng)
+        donors = _draw_donors(len(block), rng)
         for k, (answer, gold, fit) in enumerate(zip(answers, golds, fits, strict=True)):
             facts = block[answer[block] > -2]
             if (m := len(facts)) < 2:
@@ -66,12 +66,12 @@ def deal(
             pairs = table[gold[facts][:, None], answer[facts][None, :]]
             chance[facts, k] = (pairs.sum(axis=1) - np.diagonal(pairs)) / (m - 1)
             # where an instrument was asked about some facts only, no other answer can be dealt
-            others = donors if m == len(block) else _deals(m, rng)
+            others = donors if m == len(block) else _draw_donors(m, rng)
             hits[:, facts, k] = pairs[np.arange(m), others]
     return Dealt(chance, hits)
 
 
-def _deals(n: int, rng: np.random.Generator) -> Ints:
+def _draw_donors(n: int, rng: np.random.Generator) -> Ints:
     """For each of n facts another one, each once: [deals, facts]. One fact has no other one."""
     deals: list[Ints] = []
     while len(deals) < DEALS:
@@ -81,31 +81,31 @@ def _deals(n: int, rng: np.random.Generator) -> Ints:
     return np.array(deals)
 
 
-def threshold(dealt: Floats) -> float:
+def evidence_threshold(dealt_accuracies: Floats) -> float:
     """What the mean accuracy must exceed to be evidence: the 95th percentile of the deals."""
     # answers that are all the same tie with every deal
-    return float(np.quantile(dealt, 0.95)) + 1e-9
+    return float(np.quantile(dealt_accuracies, 0.95)) + 1e-9
 
 
-class Known(NamedTuple):
+class ShareKnown(NamedTuple):
     share: float
     sensitivity: Floats  # [instruments]
     posterior: Floats  # [facts]: the probability that the fact is known
 
 
-def known(correct: Floats, chance: Floats) -> Known:
+def estimate_share_known(correct: Floats, chance: Floats) -> ShareKnown:
     """The share of facts known by two classes and EM, behind evidence only.
 
     Args:
         correct: [facts, instruments], 1 or 0, nan if it was not asked.
         chance: [facts, instruments], as dealt in the relation of the fact.
     """
-    answers, row = _distinct(correct, chance)
-    share, sensitivity, posterior = _fit(answers, np.bincount(row).astype(float)[None])
-    return Known(float(share[0]), sensitivity[0], posterior[0, row])
+    answers, row = _merge_equal_rows(correct, chance)
+    share, sensitivity, posterior = _fit_two_classes(answers, np.bincount(row).astype(float)[None])
+    return ShareKnown(float(share[0]), sensitivity[0], posterior[0, row])
 
 
-def _distinct(correct: Floats, chance: Floats) -> tuple[Floats, Ints]:
+def _merge_equal_rows(correct: Floats, chance: Floats) -> tuple[Floats, Ints]:
     """Facts with the same answers and the same chance are one row; and the row of each fact."""
     both = np.hstack([correct, chance])
     _, first, row = np.unique(
@@ -114,7 +114,7 @@ def _distinct(correct: Floats, chance: Floats) -> tuple[Floats, Ints]:
     return both[first], row.ravel()
 
 
-def _fit(answers: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
+def _fit_two_classes(answers: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
     """Shares known [draws], sensitivities [draws, instruments], posteriors [draws, rows].
 
     Args:
@@ -145,7 +145,7 @@ def _fit(answers: Floats, counts: Floats) -> tuple[Floats, Floats, Floats]:
     return share, sensitivity, posterior
 
 
-def interval(
+def share_known_intervals(
     correct: Floats, chance: Floats, relation: Ints, cluster: Ints, rng: np.random.Generator
 ) -> Mapping[Any, tuple[float, float]]:
     """95% intervals of the share known: of all facts (None), and of each relation.
@@ -154,7 +154,7 @@ def interval(
     """
     numbers = np.unique(relation)
     drawn: dict[Any, list[float]] = {None: [], **{r: [] for r in numbers.tolist()}}
-    answers, row = _distinct(correct, chance)
+    answers, row = _merge_equal_rows(correct, chance)
     for _ in range(0, DRAWS, AT_ONCE):
         weights = np.zeros((AT_ONCE, len(correct)))
         for number in numbers:
@@ -163,7 +163,7 @@ def interval(
             n = int(index.max()) + 1
             weights[:, rows] = rng.multinomial(n, np.full(n, 1 / n), AT_ONCE)[:, index]
         counts = np.stack([np.bincount(row, each, len(answers)).astype(float) for each in weights])
-        share, _, posterior = _fit(answers, counts)
+        share, _, posterior = _fit_two_classes(answers, counts)
         drawn[None].extend(share)
         for number in numbers.tolist():
             here = relation == number
@@ -173,7 +173,7 @@ def interval(
     return {key: (float(low), float(high)) for key, (low, high) in ends.items()}
 
 
-def kappa(one: Floats, other: Floats) -> float:
+def cohens_kappa(one: Floats, other: Floats) -> float:
     """Cohen's κ of two columns of 0 and 1 where both are known; nan if one is constant."""
     both = ~np.isnan(one) & ~np.isnan(other)
     one, other = one[both], other[both]

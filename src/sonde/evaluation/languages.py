@@ -21,7 +21,7 @@ from sonde.core.fact_frames import entities, names_options
 from sonde.core.facts import NAME_PARTS, Dataset
 from sonde.core.fingerprints import draw_key
 from sonde.evaluation.estimate import Group, Metric, estimate
-from sonde.evaluation.judge import compared, numbered
+from sonde.evaluation.judge import match_prompts_to_facts, option_scores
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.tables import ESTIMATES, FACT, LEFT, Results
 
@@ -48,7 +48,7 @@ COUPLES = (
 )  # fmt: skip
 
 
-def languages(
+def compare_languages(
     results: Results, data: Dataset, answers: Iterable[Answers], seed: int = 0
 ) -> tuple[pl.DataFrame, list[Exhibit]]:
     """ESTIMATES of each language, and of each two: by "language" and "other".
@@ -72,13 +72,13 @@ def languages(
         key = f"ties:{relation.same}:{relation.language}"
         ties = [float(draw_key(data.selection.seed, f"{key}:{id}")) for id in table["id"]]
         names.append(table.with_columns(tie=pl.Series(ties)).unique())
-    facts = _facts(results, pl.concat(candidates))
-    scores = _scores(results, pl.concat(names), answers)
+    facts = _facts_in_all_languages(results, pl.concat(candidates))
+    scores = _mean_option_scores(results, pl.concat(names), answers)
     order = pl.Enum(facts["language"].unique(maintain_order=True))
     one, other = (col(name).cast(order) for name in ("language", "language_2"))
     both = facts.join(facts, on="shared", suffix="_2", maintain_order="left").filter(one != other)
     parts = both.filter(one < other).partition_by("language", "language_2")
-    rankc = pl.concat([_rankc(part, scores) for part in (both.clear(), *parts)])
+    rankc = pl.concat([_estimate_rankc(part, scores) for part in (both.clear(), *parts)])
     about = (col("same").alias("relation"), col("subject_id").rank("dense").alias("cluster"))
     values = pl.when(one < other).then(pl.struct("rankc", first="accuracy", second="accuracy_2"))
     couples = both.join(rankc, on=COUPLE, **LEFT).select(
@@ -101,7 +101,7 @@ def languages(
     return estimates, [Exhibit("languages", "Languages", table, units)]
 
 
-def _facts(results: Results, candidates: pl.DataFrame) -> pl.DataFrame:
+def _facts_in_all_languages(results: Results, candidates: pl.DataFrame) -> pl.DataFrame:
     """Graded facts with the number that each has in all languages, `shared`.
 
     `options` has identifiers if each fact of the relation names its options.
@@ -120,16 +120,18 @@ def _facts(results: Results, candidates: pl.DataFrame) -> pl.DataFrame:
     return facts.with_columns(shared=pl.struct(*key, "objects", again).rank("dense"))
 
 
-def _scores(results: Results, names: pl.DataFrame, answers: Iterable[Answers]) -> pl.DataFrame:
+def _mean_option_scores(
+    results: Results, names: pl.DataFrame, answers: Iterable[Answers]
+) -> pl.DataFrame:
     """The mean score of every option of every fact: fact_no, id, tie, score."""
     zero = pl.lit(0.0)
     parts = [results.facts.clear().select("fact_no", id="fact", tie=zero, score=zero)]
     for batch in answers:
         if isinstance(batch.result, OptionScores):
             sets = [list(batch.batch.options[i]) for i in batch.batch.options_ids()]
-            values = compared(batch.result, getattr(results.probe, "normalize", "none"))
+            values = option_scores(batch.result, getattr(results.probe, "normalize", "none"))
             table = pl.DataFrame({"name": sets}).with_row_index("prompt").explode("name")
-            prompts, _ = numbered(batch, results.facts)
+            prompts, _ = match_prompts_to_facts(batch, results.facts)
             prompts = prompts.filter(~col("template").str.starts_with(NAME_PARTS))
             table = table.with_columns(score=values).join(prompts, on="prompt")
             table = table.join(names, on=("relation", "name"))
@@ -138,7 +140,7 @@ def _scores(results: Results, names: pl.DataFrame, answers: Iterable[Answers]) -
     return pl.concat(parts).group_by("fact_no", "id", "tie").agg(col("score").mean())
 
 
-def _rankc(both: pl.DataFrame, scores: pl.DataFrame) -> pl.DataFrame:
+def _estimate_rankc(both: pl.DataFrame, scores: pl.DataFrame) -> pl.DataFrame:
     """RankC of facts in two languages. Facts that name different options, or with fewer than two
     candidates scored in both languages, have none."""
     table = both.filter(col("options").eq_missing(col("options_2"))).join(scores, on="fact_no")

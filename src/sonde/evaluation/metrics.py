@@ -97,7 +97,9 @@ def harmonic_mean(id: str, *parts: Metric, **changes: Any) -> Metric:
     return replace(Metric(id, parts=parts, stat=stat, label="harmonic mean", help=help), **changes)
 
 
-def _pairs(rows: LazyFrame, keys: Sequence[str], matches: Matches | None) -> LazyFrame:
+def _count_agreeing_pairs(
+    rows: LazyFrame, keys: Sequence[str], matches: Matches | None
+) -> LazyFrame:
     """How many pairs of prompts with equal `keys` there are, and how many have equal answers.
 
     With `matches` also answers that differ may agree; "" agrees with itself alone.
@@ -118,13 +120,13 @@ def _pairs(rows: LazyFrame, keys: Sequence[str], matches: Matches | None) -> Laz
     return pairs.filter(col("pairs") > 0)
 
 
-def agreement(*keys: str, matches: Matches | None = None) -> View:
+def agreement_view(*keys: str, matches: Matches | None = None) -> View:
     """Pairs of a fact's prompts that agree, among prompts with equal `keys`."""
-    return lambda rows: _pairs(rows, keys, matches)
+    return lambda rows: _count_agreeing_pairs(rows, keys, matches)
 
 
 SHARE_SAME = (col("same") / col("pairs")).mean()
-ALL_PROMPTS = agreement()
+ALL_PROMPTS = agreement_view()
 
 
 def consistency(id: str = "consistency", view: View = ALL_PROMPTS, **changes: Any) -> Metric:
@@ -133,7 +135,7 @@ def consistency(id: str = "consistency", view: View = ALL_PROMPTS, **changes: An
     return replace(Metric(id, num=SHARE_SAME, view=view, label="consistency", help=help), **changes)
 
 
-def both_agreements(group: str, matches: Matches | None = None) -> View:
+def within_and_across_groups_view(group: str, matches: Matches | None = None) -> View:
     """Pairs of prompts whose templates are of one group, and of two.
 
     Relations without a group of two templates do not count.
@@ -144,16 +146,23 @@ def both_agreements(group: str, matches: Matches | None = None) -> View:
         sizes = known.group_by("relation", group).agg(n=col("template_no").n_unique())
         grouped = sizes.filter(col("n") > 1).select("relation").unique()
         known = known.join(grouped, on="relation", how="semi")
-        inner = _pairs(known, [group], matches).group_by(FACT).agg(col("same", "pairs").sum())
-        every = _pairs(known, [], matches)
+        inner = (
+            _count_agreeing_pairs(known, [group], matches)
+            .group_by(FACT)
+            .agg(col("same", "pairs").sum())
+        )
+        every = _count_agreeing_pairs(known, [], matches)
         both = every.join(inner, on=FACT, how="left", suffix="_inner")
         return both.with_columns(col("same_inner", "pairs_inner").fill_null(0))
 
     return view
 
 
-def paraphrase_groups(matches: Matches | None = None) -> tuple[Metric, ...]:
-    view, inner = both_agreements("group", matches), (col("same_inner"), col("pairs_inner"))
+def paraphrase_group_metrics(matches: Matches | None = None) -> tuple[Metric, ...]:
+    view, inner = (
+        within_and_across_groups_view("group", matches),
+        (col("same_inner"), col("pairs_inner")),
+    )
     outer = col("same") - inner[0], col("pairs") - inner[1]
     shares = (
         ("inner", inner, "between paraphrases of one hand-written template"),
@@ -194,23 +203,23 @@ def template_cells(rows: LazyFrame) -> LazyFrame:
     return cells.with_columns(weighted=col("rate") * col("n_facts") / col("n"))
 
 
-def _cells(id: str, num: Expr, help: str, **changes: Any) -> Metric:
+def _template_metric(id: str, num: Expr, help: str, **changes: Any) -> Metric:
     label = id.partition(".")[2].replace("_", " ")
     return replace(Metric(id, num=num, view=template_cells, label=label, help=help), **changes)
 
 
-WORST = _cells(
+WORST = _template_metric(
     "template_accuracy.min", col("weighted").filter("worst").sum(),
     "accuracy with each relation's worst template", label="worst templates",
 )  # fmt: skip
-BEST = _cells(
+BEST = _template_metric(
     "template_accuracy.max", col("weighted").filter("best").sum(),
     "accuracy with each relation's best template", label="best templates",
 )  # fmt: skip
 TEMPLATE_ACCURACY = (
     WORST,
     BEST,
-    _cells(
+    _template_metric(
         "template_accuracy.mean",
         (col("weighted") / col("n_facts")).sum(),
         "mean accuracy of the templates",
@@ -221,26 +230,30 @@ TEMPLATE_ACCURACY = (
 )
 COVERAGE = (
     mean("coverage.average", CORRECT, label="average", help="share of a fact's correct prompts"),
-    _cells(
+    _template_metric(
         "coverage.average_best_name",
         col("known").mean(),
         "correct with some name of the subject, averaged over templates",
     ),
-    _cells(
+    _template_metric(
         "coverage.maximum",
         (col("known") & col("widest")).any(),
         "correct with some name of the subject and each relation's best template",
     ),
-    _cells("coverage.oracle", col("known").any(), "correct in some prompt"),
+    _template_metric("coverage.oracle", col("known").any(), "correct in some prompt"),
 )
 
 
-def drivers(matches: Matches | None = None) -> Iterator[Metric]:
+def answer_driver_metrics(matches: Matches | None = None) -> Iterator[Metric]:
     """How often answers are equal, and accuracy at worst and best, if only the name of the subject
     differs, and if only the template does. Measured for facts with several of these."""
     names = (
-        _cells("only_aliases.min", col("every").mean(), "correct with every name of the subject"),
-        _cells("only_aliases.max", col("known").mean(), "correct with some name of the subject"),
+        _template_metric(
+            "only_aliases.min", col("every").mean(), "correct with every name of the subject"
+        ),
+        _template_metric(
+            "only_aliases.max", col("known").mean(), "correct with some name of the subject"
+        ),
     )
     templates = (
         replace(m, id=m.id.replace("template_accuracy", "only_templates")) for m in (WORST, BEST)
@@ -249,7 +262,7 @@ def drivers(matches: Matches | None = None) -> Iterator[Metric]:
         ("aliases", "template_no", names),
         ("templates", "alias_no", templates),
     ):
-        agree = consistency(f"only_{kind}.consistency", agreement(same, matches=matches))
+        agree = consistency(f"only_{kind}.consistency", agreement_view(same, matches=matches))
         yield agree
         for metric in metrics:
             yield replace(metric, parts=(metric, agree), stat=lambda x, labels: x[..., 0])
@@ -261,7 +274,7 @@ OVERCONFIDENCE = Metric(
 )  # fmt: skip
 
 
-def confidence_bins(rows: LazyFrame) -> LazyFrame:
+def calibration_gaps_by_bin(rows: LazyFrame) -> LazyFrame:
     """The sum of gaps of each fact in each of ten bins of equal size, and its prompts.
 
     Prompts of equal confidence share their accuracy, so that their order cannot matter: where they
@@ -287,14 +300,15 @@ def confidence_bins(rows: LazyFrame) -> LazyFrame:
 
 
 ECE = Metric(
-    "ece", num=col("gap").sum(), den=col("prompts").sum(), where=CONFIDENT, view=confidence_bins,
+    "ece", num=col("gap").sum(), den=col("prompts").sum(), where=CONFIDENT,
+    view=calibration_gaps_by_bin,
     pooled=True, by="bin", stat=lambda x, labels: np.abs(x).sum(axis=-1), centered=True,
     counts="prompts", label="ECE", better="lower",
     help="mean distance between confidence and accuracy over ten bins of equal size",
 )  # fmt: skip
 
 
-def at(levels: Sequence[float]) -> tuple[Metric, ...]:
+def accuracy_at_confidence(levels: Sequence[float]) -> tuple[Metric, ...]:
     """Accuracy of the answers that have at least some confidence, and how many these are."""
     metrics = []
     for level in levels:
@@ -314,7 +328,7 @@ def at(levels: Sequence[float]) -> tuple[Metric, ...]:
     return tuple(metrics)
 
 
-def usual_alias(rows: LazyFrame) -> LazyFrame:
+def added_aliases_beside_usual(rows: LazyFrame) -> LazyFrame:
     """Prompts with an added name of the subject, next to the same prompt with its usual name."""
     cell = (*FACT, "template_no")
     usual = rows.filter(col("alias_no") == 0).select(*cell, usual_logprob="gold_logprob")
@@ -324,7 +338,7 @@ def usual_alias(rows: LazyFrame) -> LazyFrame:
 ALIASES_HELP = (
     Metric(
         "aliases_help.subject", num=(col("gold_logprob") > col("usual_logprob")).sum(),
-        den=pl.len(), view=usual_alias, counts="prompts", better="",
+        den=pl.len(), view=added_aliases_beside_usual, counts="prompts", better="",
         label="added subject names that help",
         help="share with which the correct answer is more likely than with the usual name",
     ),
@@ -359,7 +373,7 @@ RANKING = (
 )  # fmt: skip
 
 
-def cell_means(*keys: str) -> View:
+def cell_means_view(*keys: str) -> View:
     """One row per fact and value of `keys`, with the means of numbers and verdicts."""
 
     def view(rows: LazyFrame) -> LazyFrame:

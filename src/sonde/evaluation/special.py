@@ -31,7 +31,7 @@ def _line(
     return id, *place, value, min(low, value), max(high, value), n, clusters
 
 
-def choice_of_prompts(draws: int = 50_000) -> Special:
+def prompt_sensitivity(draws: int = 50_000) -> Special:
     """How far the accuracy depends on which prompts are sent.
 
     Fluctuation: range and standard deviation of the accuracy over draws of prompts. "relation":
@@ -176,7 +176,7 @@ def candidate_shares(results: "Results") -> Iterator[tuple[str, Ints, list[str],
         yield part["relation"][0], templates, [names[i] for i in chosen.tolist()], shares
 
 
-def bias() -> Special:
+def template_bias() -> Special:
     """Bias level of templates with subjects that state nothing, and of the average of a relation's.
 
     The interval is over templates within their relation: how the numbers would move with other

@@ -431,14 +431,14 @@ def collect_results(probe: "Probe", data: Dataset, answers: Iterable[Answers]) -
     if probe.answerable_only:
         rows = rows.filter(col("rank").is_not_null())
     if rows.is_empty():
-        reason, fix = probe.lost, "score the objects as options with --answer score"
+        reason, fix = probe.exclusion_reason, "score the objects as options with --answer score"
         if len(alone):
             reason, fix = ONE_OPTION, "add facts with other objects"
         raise DataError(f"0 of {facts.height} facts can be scored, because {reason}; {fix}")
     missing = ~col("fact_no").is_in(rows["fact_no"].unique().implode())
     has_template = col("relation").is_in(templates["relation"].unique().implode())
     lost = pl.when(col("fact_no").is_in(alone.implode())).then(pl.lit(ONE_OPTION))
-    unanswered = lost.when(col("fact_no").is_in(prompted)).then(pl.lit(probe.lost))
+    unanswered = lost.when(col("fact_no").is_in(prompted)).then(pl.lit(probe.exclusion_reason))
     unscored = pl.when(missing).then(unanswered.when(~has_template).then(pl.lit(NO_TEMPLATE)))
     facts = facts.with_columns(excluded=pl.coalesce("excluded", unscored))
     if "baseline" not in {*rows.columns, *facts.columns}:

@@ -33,7 +33,9 @@ METRICS = tuple(
 )  # fmt: skip
 
 
-def timeline(results: Results, data: Dataset, seed: int = 0) -> tuple[pl.DataFrame, list[Exhibit]]:
+def estimate_by_year(
+    results: Results, data: Dataset, seed: int = 0
+) -> tuple[pl.DataFrame, list[Exhibit]]:
     """ESTIMATES of `METRICS` over all prompts and by year."""
     objects: dict[tuple[str, str], list[tuple[list[str], str, str]]] = {}
     for relation in data.asked_relations():

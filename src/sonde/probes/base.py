@@ -109,7 +109,7 @@ class Probe:
         raise NotImplementedError
 
     @property
-    def lost(self) -> str:
+    def exclusion_reason(self) -> str:
         """Why a fact is excluded if `combine` leaves no row of it."""
         return "no correct name can be answered"
 
@@ -249,7 +249,7 @@ class MaskProbe(Probe):
         return ("Ties count as wrong.", *([closed] if self.close else []))
 
     @property
-    def lost(self) -> str:
+    def exclusion_reason(self) -> str:
         fill = "one token of the model"
         return f"no correct object is {'an option' if self.answer == 'score' else fill}"
 

@@ -57,14 +57,14 @@ class PairProbe(Probe):
         return (
             m.accuracy("acc_at_1", label="Acc@1"),
             *m.TEMPLATE_ACCURACY,
-            m.consistency(view=m.agreement(matches=matches)),
+            m.consistency(view=m.agreement_view(matches=matches)),
             m.OVERCONFIDENCE,
             m.ECE,
             *m.COVERAGE,
             m.SINGLE_PROMPT,
-            *m.drivers(matches),
-            *m.paraphrase_groups(matches),
-            s.choice_of_prompts(self.fluctuation_draws),
+            *m.answer_driver_metrics(matches),
+            *m.paraphrase_group_metrics(matches),
+            s.prompt_sensitivity(self.fluctuation_draws),
         )
 
     def exhibits(self, results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:
@@ -94,7 +94,7 @@ class Belief(PairProbe, MaskProbe):
         return (
             *self.pair_metrics(),
             *m.ALIASES_HELP,
-            s.bias(),
+            s.template_bias(),
             s.template_overconfidence(self.min_prompts),
             *m.RANKING,
         )

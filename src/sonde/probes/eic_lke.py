@@ -50,7 +50,7 @@ class EicLke(ChoiceProbe):
     requires = (frozenset({"trace"}),)
     axes = ("option",)  # gone once the options of a fact are together
     length_setting = "examples"
-    lost = "not all options were answered"
+    exclusion_reason = "not all options were answered"
 
     @property
     def layout(self) -> Layout:

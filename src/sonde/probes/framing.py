@@ -28,7 +28,7 @@ from sonde.core.fingerprints import draw_key
 from sonde.evaluation.estimate import Group, Metric
 from sonde.evaluation.judge import SENT
 from sonde.evaluation.layout import Exhibit, Layout
-from sonde.evaluation.metrics import ABSTENTION, cell_means
+from sonde.evaluation.metrics import ABSTENTION, cell_means_view
 from sonde.evaluation.tables import Results
 from sonde.probes.base import LemmaProbe
 from sonde.probes.monitor import CuedProbe
@@ -61,7 +61,7 @@ SENTENCE, QUESTION, STATEMENT = (col("task") == task for task in ("wp", "qa", "f
 NONE, RIGHT, WRONG = (col("cue") == cue for cue in ("none", "right", "wrong"))
 SAID = {"said_true": TRUE, "said_neither": NEITHER}
 # a row for each fact and template: means over the objects of its prompts
-CELLS = cell_means("task", "cue", "template_no")
+CELLS = cell_means_view("task", "cue", "template_no")
 TEMPLATE_METRICS = ("accuracy.wp", "accuracy.qa", "accuracy.fc_pos", "accuracy.fc_neg")
 EXHIBITS = (
     ("accuracy", "Tasks", ("accuracy",)),

@@ -18,7 +18,7 @@ from sonde.core.components import setting
 from sonde.core.errors import DataError
 from sonde.core.facts import SUBJECT_SLOT, Dataset, Relation, Source, Template
 from sonde.evaluation import metrics as m
-from sonde.evaluation.judge import judge_options, numbered
+from sonde.evaluation.judge import judge_options, match_prompts_to_facts
 from sonde.evaluation.layout import Exhibit, Layout
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import Capability, LemmaProbe, Probe, choose_supported
@@ -116,7 +116,7 @@ class ChoiceProbe(ListProbe):
             accuracy,
             MASS,
             m.mean("confidence", col("confidence")),
-            *m.at(self.levels),
+            *m.accuracy_at_confidence(self.levels),
             m.OVERCONFIDENCE,
             m.ECE,
             m.sd_between(accuracy, by="relation", id="accuracy.relations.stdev", counts="groups"),
@@ -273,7 +273,7 @@ class IcLke(ChoiceProbe, LemmaProbe):
         rows = judge_options(answers, facts)
         if self.names == "usual":
             return rows
-        prompts, here = numbered(answers, facts)
+        prompts, here = match_prompts_to_facts(answers, facts)
         usual = prompts.join(here.select("fact_no", "options"), on="fact_no", maintain_order="left")
         chosen = select_options(answers.select(usual["prompt"].to_numpy()), usual["options"])
         return judge_options(chosen, facts).with_columns(rows["gold_logprob"])

@@ -314,7 +314,7 @@ class Profile(Probe):
             fits.append(np.array(fit, dtype=bool).reshape(len(sets), len(words)))
         relation = str(about["relation"][0])
         rng = stats.generator(0, f"profile:{relation}")
-        dealt = known.deal(answers, [gold] * len(answers), fits, rng)
+        dealt = known.deal_answers(answers, [gold] * len(answers), fits, rng)
         kinds = np.array([_class_if_correct(name) for name in instruments])
         class_no = _classify_facts(np.nan_to_num(correct_).astype(bool)[None], kinds)[0]
         classes = _classify_facts(dealt.hits, kinds)
@@ -438,7 +438,7 @@ def _add_columns_of_facts(
     )
     posterior = np.full(len(table), np.nan)
     if can_estimate_share(answers, table["dealt"].to_numpy(), instruments):
-        posterior = known.known(answers, chance).posterior
+        posterior = known.estimate_share_known(answers, chance).posterior
     numbers = {name: i for i, name in enumerate(instruments)}
     long = table.select(
         "fact_no",
@@ -461,7 +461,7 @@ def can_estimate_share(
     """Whether the share known can be estimated: evidence, three instruments of two forms."""
     several = len(instruments) > 2 and len(set(map(answer_form, instruments))) > 1
     mean = np.nanmean(answers, axis=1).mean()
-    return several and bool(mean > known.threshold(dealt_accuracies.mean(axis=0)))
+    return several and bool(mean > known.evidence_threshold(dealt_accuracies.mean(axis=0)))
 
 
 def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
@@ -478,14 +478,14 @@ def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
     )  # fmt: skip
     n, clusters = len(facts), facts.select("relation", "cluster").n_unique()
     dealt = facts["dealt"].to_numpy()
-    needed = known.threshold(dealt.mean(axis=0))
+    needed = known.evidence_threshold(dealt.mean(axis=0))
     yield "evidence_threshold", (), (), needed, None, None, n, clusters
     if not can_estimate_share(answers, dealt, instruments):
         return
     relation = facts["relation"].to_physical().to_numpy()
     rng = stats.generator(seed, "known")
-    ends = known.interval(answers, chance, relation, facts["cluster"].to_numpy(), rng)
-    estimate = known.known(answers, chance)
+    ends = known.share_known_intervals(answers, chance, relation, facts["cluster"].to_numpy(), rng)
+    estimate = known.estimate_share_known(answers, chance)
     yield "known", (), (), estimate.share, *ends[None], n, clusters
     for number, name in facts.select(col("relation").to_physical(), name=col("relation").cast(
         pl.String)).unique(maintain_order=True).iter_rows():  # fmt: skip
@@ -590,7 +590,7 @@ def _profile_exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exh
     )
     instruments = wide.columns[1:]
     pairs = [
-        (one, other, known.kappa(wide[one].to_numpy(), wide[other].to_numpy()))
+        (one, other, known.cohens_kappa(wide[one].to_numpy(), wide[other].to_numpy()))
         for one, other in combinations(instruments, 2)
     ]
     frame = pl.DataFrame(pairs, AGREEMENT, orient="row").fill_nan(None)

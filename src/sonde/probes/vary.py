@@ -102,8 +102,8 @@ class Vary(Probe):
         return tuple(dict.fromkeys((*self.probe.separate, *self.varied_columns)))
 
     @property
-    def lost(self) -> str:
-        return self.probe.lost
+    def exclusion_reason(self) -> str:
+        return self.probe.exclusion_reason
 
     @property
     def metrics(self) -> "Sequence[Metric | Special]":

@@ -22,7 +22,7 @@ from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.reports import sections
 from sonde.reports.cells import interval, number
-from sonde.reports.further import further
+from sonde.reports.further import estimate_trends_years_and_languages
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import Sentence, say
 from sonde.reports.view import View, column_name, exhibit, side
@@ -50,7 +50,7 @@ def build(
         run: where prompts and settings are read from.
         exhibits: further tables and figures.
     """
-    more, figures = further(results, run)
+    more, figures = estimate_trends_years_and_languages(results, run)
     estimates = pl.concat([estimates, more])
     view = View(results, estimates, run)
     plain = estimates.filter(col("run").is_null())
@@ -65,7 +65,7 @@ def build(
     shown = {item.id for item in (*first, *exhibits)}  # a probe may draw a breakdown itself
     groups = (item for item in sections.breakdowns(view) if item.id not in shown)
     broken_down = [*groups, *exhibits]
-    varied = [f"by-{column_name(axis)}" for axis in getattr(results.probe, "varied", ())]
+    varied = [f"by-{column_name(axis)}" for axis in getattr(results.probe, "varied_columns", ())]
     levels = [item for item in broken_down if item.id in varied]
     parts = [
         Section("varied", "Varied settings", levels),
@@ -98,7 +98,7 @@ def scores_of_levels(view: View) -> str:
     scores = [
         f"{number(e.value, view.first.unit)} ({setting} {level})"
         for setting, axis in zip(
-            getattr(probe, "vary", ()), getattr(probe, "varied", ()), strict=True
+            getattr(probe, "vary", ()), getattr(probe, "varied_columns", ()), strict=True
         )
         for level in view.results.rows[axis].unique(maintain_order=True)
         if (e := view.get(view.first, "value", (axis,), (str(level),)))

@@ -26,12 +26,16 @@ TOPS = ("answer", "probability", "gold")  # lists of the top answers of a prompt
 TOP_ANSWERS: Any = {"prompt": pl.UInt32, "answer": pl.String, "probability": pl.Float64}
 
 
-def prompts_of(
-    results: Results, answers: Iterable[Answers], facts: Sequence[int], k: int = TOP, shown: int = 0
+def prompts_of_facts(
+    results: Results,
+    answers: Iterable[Answers],
+    facts: Sequence[int],
+    k: int = TOP,
+    last_chars: int = 0,
 ) -> pl.DataFrame:
     """Every prompt of some facts (by fact_no), in their order.
 
-    Columns: row (of the fact in `facts`), text (its last `shown` characters, or all), correct,
+    Columns: row (of the fact in `facts`), text (its last `last_chars` characters, or all), correct,
     rank, gold_prob, and of the top answers lists: answer, probability (or null), gold (or not).
     """
     rows = pl.DataFrame({"fact_no": pl.Series(facts, dtype=pl.UInt32)}).with_row_index("row")
@@ -62,9 +66,9 @@ def prompts_of(
             tops.append(top.with_columns(col("prompt") + start))
         start += batch.frame.height
     text = col("prefix")
-    if shown:
-        cut = "…" + text.str.tail(shown)
-        text = pl.when(text.str.len_chars() > shown).then(cut).otherwise(text)
+    if last_chars:
+        cut = "…" + text.str.tail(last_chars)
+        text = pl.when(text.str.len_chars() > last_chars).then(cut).otherwise(text)
     text = pl.when("gap").then(text + GAP + col("suffix").fill_null("")).otherwise(text)
     prompts = pl.concat(parts, how="diagonal_relaxed").select("prompt", *key, text=text)
     names = about.select("fact_no", name="gold_names", gold=True).explode("name").explode("name")
@@ -162,7 +166,7 @@ def fact_report(results: Results, answers: Iterable[Answers], fact: str, k: int 
     if chosen.is_empty():
         names = dict.fromkeys(chain(facts["fact"], facts["subject"]))
         raise UsageError(f"the run has no fact {fact!r}; {nearest(fact, names)}")
-    prompts, sections = prompts_of(results, answers, chosen["fact_no"].to_list(), k), []
+    prompts, sections = prompts_of_facts(results, answers, chosen["fact_no"].to_list(), k), []
     for n, row in enumerate(chosen.iter_rows(named=True)):
         items: list[Item] = [say("fact.gold", gold=row["gold"] or "")]
         if row["excluded"]:

@@ -46,7 +46,7 @@ class Field(Generic[Row]):
     def column(self) -> Column:
         return Column(title=self.title, kind=self.kind, help=self.help, detail=self.detail)
 
-    def of(self, row: Row) -> Any:
+    def value_in(self, row: Row) -> Any:
         if callable(self.cell):
             return self.cell(row)
         return (
@@ -74,7 +74,7 @@ def table(
 
     def value(row: Row, field: Metric | Field[Row]) -> Any:
         if isinstance(field, Field):
-            return field.of(row)
+            return field.value_in(row)
         assert look is not None
         estimate = look(row, field)
         return estimate.value if field.bare and isinstance(estimate, Estimate) else estimate

@@ -35,7 +35,7 @@ class Facts:
         filters: label of a filter and the outcomes that it shows; the first shows all.
         outcome: of each row, a number.
         start: the filter that is selected at first.
-        depth: every prompt of some rows, as of `depth.prompts_of`; `model` is the number of its
+        depth: every prompt of some rows, as of `prompts_of_facts`; `model` is the number of its
             model, if there are several.
         models: their names, if there are several.
         command: shows a fact that the page leaves out.

@@ -10,7 +10,7 @@ from sonde.evaluation.groups import TRENDS
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
 from sonde.reports.collapse import COVERED, EXCESS, LEVEL
-from sonde.reports.depth import SHOWN, prompts_of, top_frame
+from sonde.reports.depth import SHOWN, prompts_of_facts, top_frame
 from sonde.reports.model import Facts, Item
 from sonde.reports.sentences import say
 from sonde.reports.view import (
@@ -41,7 +41,9 @@ def prompted(view: View) -> Iterator[Item]:
         yield say("request.chat", system=chat.get("system", ""))
     fact = int(view.results.rows["fact_no"][0])
     for batch in stored_answers(view.run):
-        for prompt in prompts_of(view.results, [batch], [fact], shown=SHOWN).iter_rows(named=True):
+        for prompt in prompts_of_facts(view.results, [batch], [fact], last_chars=SHOWN).iter_rows(
+            named=True
+        ):
             note = english("example", gold=view.facts["gold"][fact] or "")
             frame = top_frame(prompt)
             yield Exhibit("example", prompt["text"], frame, {"probability": "bar"}, note=note)
@@ -134,8 +136,8 @@ def fact_table(view: View) -> Iterator[Item]:
     numbers = lines["fact_no"]
 
     def depth(rows: Sequence[int]) -> pl.DataFrame:
-        return prompts_of(
-            view.results, stored_answers(view.run), numbers[rows].to_list(), shown=SHOWN
+        return prompts_of_facts(
+            view.results, stored_answers(view.run), numbers[rows].to_list(), last_chars=SHOWN
         )
 
     command = f"sonde show {view.run.path if view.run else 'RUN'} FACT"

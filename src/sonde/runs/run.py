@@ -177,12 +177,12 @@ class Run:
         """Every number of the report with its interval."""
         import polars
 
-        from sonde.reports.further import further
+        from sonde.reports.further import estimate_trends_years_and_languages
         from sonde.runs.controls import estimate_with_controls
 
         results = self.results(**analysis)
         estimates = estimate_with_controls(self, results, analysis)
-        return polars.concat([estimates, further(results, self)[0]])
+        return polars.concat([estimates, estimate_trends_years_and_languages(results, self)[0]])
 
     def controls(self) -> dict[str, Run]:
         """The finished controls of this run, by name."""
