@@ -18,7 +18,7 @@ import polars as pl
 import sonde
 from benchmarks.common import RESULTS, Result, tell
 from sonde.evaluation import known
-from sonde.evaluation.stats import generator
+from sonde.evaluation.stats import random_generator
 from sonde.lab.evaluation.measures import auroc
 from sonde.lab.training.stored import _said, lessons
 from sonde.lab.training.train import TrainSettings, open_trained, train
@@ -189,7 +189,7 @@ def fits(name: str, model: Model) -> Iterator[Fit]:
         at = [model.instruments.index(n) for n in chosen]
         correct, chance = model.correct[:, at], model.chance[:, at]
         estimate = known.estimate_share_known(correct, chance)
-        rng = generator(0, f"{name}:{label}")
+        rng = random_generator(0, f"{name}:{label}")
         low, high = known.share_known_intervals(
             correct, chance, model.relation, model.cluster, rng
         )[None]

@@ -16,7 +16,15 @@ from sonde.core.errors import UsageError
 from sonde.evaluation import estimate as engine
 from sonde.evaluation import metrics as m
 from sonde.evaluation import stats
-from sonde.evaluation.estimate import Contrast, Group, Metric, Special, contrast, draws, estimate
+from sonde.evaluation.estimate import (
+    Contrast,
+    Group,
+    Metric,
+    Special,
+    bootstrap_draws,
+    estimate,
+    paired_differences,
+)
 from sonde.evaluation.tables import ESTIMATES, Results
 
 from .worlds import random_results, results
@@ -142,7 +150,7 @@ def test_fine_groups_are_not_resampled() -> None:
     chosen = table.table().filter(col("relation") == "P1", template_no=2)
     correct = chosen.select(col("correct").mean()).collect().item()
     assert (found["value"], found["n"], found["n_clusters"]) == (correct, 20, 10)
-    assert (found["low"], found["high"]) == pytest.approx(stats.wilson(correct * 10, 10))
+    assert (found["low"], found["high"]) == pytest.approx(stats.wilson_interval(correct * 10, 10))
     assert line(frame, "overconfidence", "value", "P1", "2")["low"] is None
     assert frame.filter(col("group_by").list.len() == 2, of="difference").is_empty()
 
@@ -156,7 +164,7 @@ def test_relations_are_aggregated_some_at_a_time(monkeypatch: pytest.MonkeyPatch
 
 def test_independent_outcomes_have_wilsons_interval() -> None:
     found = one(outcomes([1.0, 0.0, 1.0, 1.0]), m.accuracy())
-    assert (found["low"], found["high"]) == pytest.approx(stats.wilson(3, 4))
+    assert (found["low"], found["high"]) == pytest.approx(stats.wilson_interval(3, 4))
 
 
 def test_facts_of_one_subject_are_resampled_together() -> None:
@@ -182,7 +190,7 @@ def test_shares_that_do_not_vary_still_have_an_interval(value: int) -> None:
         centered=True,
     )
     frame = estimate(table, [prompts, best, replace(prompts, id="points", unit="points")])
-    low, high = stats.wilson(4 * value, 4)
+    low, high = stats.wilson_interval(4 * value, 4)
     for id in ("prompts", "best"):
         found = line(frame, id)
         assert (found["value"], found["n"]) == (value, 6 if id == "prompts" else 4)
@@ -233,7 +241,7 @@ def test_few_changed_outcomes_have_newcombes_interval(relations: int) -> None:
     rows = {"fact_no": range(20), "correct": [1.0] + [0.0] * 19, "baseline": [0.0] * 20}
     table = results({"relation": [f"P{i * relations // 20}" for i in range(20)]}, rows)
     found = one(table, m.accuracy(), "difference")
-    ends = stats.newcombe(1 / 20, 0, 20)
+    ends = stats.newcombe_interval(1 / 20, 0, 20)
     assert found["p"] >= 0.05
     assert (found["low"], found["high"]) == pytest.approx(ends)
 
@@ -317,7 +325,7 @@ def test_p_is_corrected_for_the_groups_of_the_same_columns() -> None:
     tested = frame.filter(col("p").is_not_null(), over="facts")
     overall, groups = (tested.filter(col("group_by").list.len() == n) for n in (0, 1))
     assert overall["p"].equals(overall["p_adjusted"])
-    assert groups["p_adjusted"].to_list() == stats.holm(groups["p"].to_list())
+    assert groups["p_adjusted"].to_list() == stats.holm_corrected(groups["p"].to_list())
 
 
 def test_a_contrast_is_the_paired_difference_to_the_reference() -> None:
@@ -344,7 +352,7 @@ def test_a_contrast_is_the_paired_difference_to_the_reference() -> None:
 def test_a_contrast_counts_the_facts_that_both_measure() -> None:
     first, second = outcomes([1.0, 1.0, 0.0, 1.0]), outcomes([0.0, 1.0, 1.0, 1.0])
     second = second.select(where=col("fact_no") < 3)
-    found = line(contrast(first, second, [m.accuracy()]), "accuracy", "difference")
+    found = line(paired_differences(first, second, [m.accuracy()]), "accuracy", "difference")
     assert (found["value"], found["n"]) == (0, 3)
 
 
@@ -355,16 +363,16 @@ def test_a_contrast_is_of_ratios_with_their_own_denominators() -> None:
         for weight in ([1.0, 3.0], [1.0, 1.0])
     ]
     ratio = Metric("ratio", num=(col("correct") * col("weight")).sum(), den=col("weight").sum())
-    found = line(contrast(first, second, [ratio]), "ratio", "difference")
+    found = line(paired_differences(first, second, [ratio]), "ratio", "difference")
     assert found["value"] == pytest.approx(1 / 4 - 1 / 2)
 
 
 def test_draws_are_those_of_the_estimate() -> None:
     table = random_results()
-    drawn = draws(table, m.consistency())
+    drawn = bootstrap_draws(table, m.consistency())
     found = one(table, m.consistency())
     assert drawn[0] == found["value"]
-    assert stats.interval(drawn, 20, 2) == pytest.approx((found["low"], found["high"]))
+    assert stats.bootstrap_interval(drawn, 20, 2) == pytest.approx((found["low"], found["high"]))
 
 
 def test_a_special_is_estimated_next_to_metrics() -> None:

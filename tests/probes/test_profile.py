@@ -257,7 +257,7 @@ def test_the_deals_are_those_of_the_seed(some: Numbers) -> None:
     rows = table(some).filter(relation="P36")
     n = rows["fact_no"].n_unique()
     gold = [TOWNS[s] for s in rows.filter(instrument_no=0).sort("fact_no")["subject"]]
-    rng = stats.generator(0, "profile:P36")
+    rng = stats.random_generator(0, "profile:P36")
     block = rng.permutation(n)
     orders: list[Any] = []
     while len(orders) < known.DEALS:

@@ -17,19 +17,26 @@ from polars import col
 
 from sonde.compare.conditions import Aligned, Condition, caveats, shared_rows
 from sonde.core.errors import UsageError
-from sonde.evaluation.estimate import FEWEST, FLIPS, Metric, contrast, draws, estimate
+from sonde.evaluation.estimate import (
+    FEWEST,
+    FLIPS,
+    Metric,
+    bootstrap_draws,
+    estimate,
+    paired_differences,
+)
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import (
     FLAT,
     LEVEL,
     Z,
     flipped_sums,
-    generator,
-    holm,
+    holm_corrected,
+    interval_widening,
     kendall_tau_b,
-    max_t,
+    max_t_test,
     pearson,
-    widening,
+    random_generator,
 )
 from sonde.evaluation.tables import Results
 from sonde.reports.cells import Estimate, number
@@ -152,11 +159,13 @@ def differences(
     parts, one = fact_values(aligned.every, metric)
     estimates = []
     for a, b in pairs:
-        lines = contrast(parts[a], parts[b], [one], over=("facts",), seed=seed)
+        lines = paired_differences(parts[a], parts[b], [one], over=("facts",), seed=seed)
         line = lines.filter(col("group_by").list.len() == 0).row(0, named=True)
         estimates.append(Estimate(*(line[name] for name in Estimate._fields)))
     p_values = [e.p for e in estimates if e.p is not None]
-    corrected: dict[float | None, float] = dict(zip(p_values, holm(p_values), strict=True))
+    corrected: dict[float | None, float] = dict(
+        zip(p_values, holm_corrected(p_values), strict=True)
+    )
     unit = "points" if metric.unit == "percent" else metric.unit
     return [
         Difference(a, b, e, corrected.get(e.p), _smallest(parts[a], parts[b]), unit)
@@ -220,12 +229,12 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
     measured = col("fact_no").is_in(shared["fact_no"].implode())
     parts = {n: replace(p, rows=p.rows.filter(measured)) for n, p in parts.items()}
     sign = -1.0 if metric.better == "lower" else 1.0
-    drawn = np.column_stack([draws(part, one, "facts", seed) for part in parts.values()])
+    drawn = np.column_stack([bootstrap_draws(part, one, "facts", seed) for part in parts.values()])
     values: dict[str, Estimate] = {}
-    for (name, part), half in zip(parts.items(), max_t(drawn)[0].tolist(), strict=True):
+    for (name, part), half in zip(parts.items(), max_t_test(drawn)[0].tolist(), strict=True):
         line = estimate(part, [one], over=("facts",), seed=seed).row(0, named=True)
         value, low, high = line["value"], line["low"], line["high"]
-        half *= float(widening(line["n_clusters"], part.rows["relation"].n_unique()))
+        half *= float(interval_widening(line["n_clusters"], part.rows["relation"].n_unique()))
         if low is not None and len(parts) > 2:
             # no draw of an accuracy of 0 or 1 differs, but its own interval has a width
             low, high = min(low, value - half), max(high, value + half)
@@ -253,7 +262,7 @@ def leaderboard(aligned: Aligned, metric: Metric, seed: int = 0) -> Leaderboard:
         value, smallest = float(totals[0] - totals[1]) / n, None
         e = Estimate(value, n=n)
         if len(sums) >= FEWEST:
-            flips = 2 * flipped_sums(sums, generator(seed, "leaderboard"), FLIPS) - totals
+            flips = 2 * flipped_sums(sums, random_generator(seed, "leaderboard"), FLIPS) - totals
             gaps = (np.abs((flips[:, [i]] - flips) / e).max(axis=1) for i, e in enumerate(errors))
             largest = np.sort(reduce(np.maximum, gaps))
             critical = float(largest[-(ceil(LEVEL * (1 + FLIPS)) - 1)]) + FLAT

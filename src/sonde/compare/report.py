@@ -19,7 +19,7 @@ from sonde.compare.pairwise import (
     needed,
     verdict,
 )
-from sonde.evaluation.estimate import Metric, contrast, estimate
+from sonde.evaluation.estimate import Metric, estimate, paired_differences
 from sonde.evaluation.groups import add_breakdown_columns
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate, interval, number
@@ -230,7 +230,7 @@ def _estimates(aligned: Aligned, metric: Metric, seed: int) -> pl.DataFrame:
         numbers = estimate(condition.results, metrics, groups=("relation",), seed=seed)
         frames.append(numbers.with_columns(run=pl.lit(condition.name)))
         if condition is not reference:
-            gap = contrast(condition.results, reference.results, metrics, seed=seed)
+            gap = paired_differences(condition.results, reference.results, metrics, seed=seed)
             named = gap.with_columns(run=pl.lit(condition.name), reference=pl.lit(reference.name))
             frames.append(named)
     return pl.concat(frames)

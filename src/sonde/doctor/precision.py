@@ -19,7 +19,7 @@ from sonde.doctor.agreement import KINDS, Pair, choice, lead, tolerance_for
 from sonde.doctor.diagnose import WRITTEN, alike, answered, spread, wants
 from sonde.doctor.findings import Finding, counted, ok, skipped, some, warning
 from sonde.doctor.numbers import is_finite
-from sonde.evaluation.stats import wilson
+from sonde.evaluation.stats import wilson_interval
 
 HALVES = ("bfloat16", "float16")
 FACTS = 2  # of each relation
@@ -188,7 +188,7 @@ def draws(batches: Change, full: Change, dtype: str) -> Finding:
 
 def interval(differ: int, count: int) -> tuple[float, float]:
     """Between which shares so many of so many lie, with 95 % confidence."""
-    low, high = wilson(differ, count)
+    low, high = wilson_interval(differ, count)
     return max(low, 0.0), high
 
 

@@ -41,7 +41,7 @@ FLIPS = 4999  # of a paired test
 OF = ("value", "baseline", "difference")
 
 
-def spread(x: Floats, labels: Sequence[Any] = ()) -> Floats:
+def standard_deviation(x: Floats, labels: Sequence[Any] = ()) -> Floats:
     """Standard deviation over the last axis; rounding is no spread."""
     if x.shape[-1] < 2:
         return np.full(x.shape[:-1], np.nan)
@@ -346,7 +346,7 @@ class Pass:
         table = {column.name: column.to_numpy() for column in outputs.sort("code")}
         codes, clusters, strata = table["code"], table["clusters"], table["strata"]
         # other shares than means and extremes of shares have no interval if nothing varies
-        share = metric.unit == "percent" and not metric.pooled and stat != spread
+        share = metric.unit == "percent" and not metric.pooled and stat != standard_deviation
         share = metric.unit in ("percent", "number") if stat is None else share
         compared = paired or metric.baseline is not None
         numbers: list[tuple[str, Over, Array]] = []
@@ -361,21 +361,21 @@ class Pass:
                 gap, value = draws - gap, draws[:, 0]
                 ends = np.full((3, len(codes)), nan)
                 if not self.fine:
-                    ends[:2] = stats.interval(draws, clusters, strata, metric.centered)
+                    ends[:2] = stats.bootstrap_interval(draws, clusters, strata, metric.centered)
                 # where nothing varies, other facts still may differ
                 alone = table[f"binary{role}"] & (strata == 1) & (stat is None)
                 flat = np.isnan(ends[0]) & share & (value >= 0) & (value <= 1)
                 some = alone | flat
                 size = np.where(alone, table["facts"], table[f"trials/{way}"])[some]
-                ends[:2, some] = stats.wilson(value[some] * size, size)
+                ends[:2, some] = stats.wilson_interval(value[some] * size, size)
                 numbers.append((OF[role], way, np.vstack([value, ends])))
             if compared and not self.fine:
                 value = -gap[:, 0]
                 test = tests.get(way, np.full((3, len(codes)), nan))
-                wider = stats.widening(clusters, strata)
+                wider = stats.interval_widening(clusters, strata)
                 for k in np.flatnonzero(np.isfinite(wider)).tolist() if stat else ():
                     draws = np.append(value[k], -gap[k, 1:] * wider[k])
-                    (reach,), (p,) = stats.max_t(draws[:, None])
+                    (reach,), (p,) = stats.max_t_test(draws[:, None])
                     test[:, k] = value[k] - reach, value[k] + reach, p
                 numbers.append((OF[2], way, np.vstack([value, test])))
         groups, names = self.groups.drop("pool").rows(), self.clusters.names
@@ -431,7 +431,7 @@ class Pass:
             shared = m[:, :1] if (m == m[:, :1]).all() else m
             halves = sample.flips.get(number)
             if halves is None:
-                rng = stats.generator(self.seed, f"p:{self.clusters.names[number]}")
+                rng = stats.random_generator(self.seed, f"p:{self.clusters.names[number]}")
                 halves = stats.flipped_sums(np.hstack([d, shared]), rng, FLIPS).T
             if not self.keys:  # of all rows and by relation they are the same
                 sample.flips[number] = halves
@@ -442,9 +442,11 @@ class Pass:
         for (i, way), k in product(enumerate(ways), np.flatnonzero(table["clusters"] >= FEWEST)):
             n, (value, _, squares, won) = table[f"trials/{way}"][k], sums[i, :, k].tolist()
             size = int(table["clusters"][k])
-            low, high, p = stats.invert(flipped[i, :, k], sums[i, :2, k], squares, size)
+            low, high, p = stats.sign_flip_test_from_sums(
+                flipped[i, :, k], sums[i, :2, k], squares, size
+            )
             if metric.unit == "percent" and (exact[k] or high - low <= FLAT):
-                ends = stats.newcombe(won, won - value, n)
+                ends = stats.newcombe_interval(won, won - value, n)
                 low, high = min(low, ends[0]), max(high, ends[1])
             if p >= LEVEL:
                 low, high = min(low, 0.0), max(high, 0.0)
@@ -456,7 +458,7 @@ class Pass:
         return tests
 
 
-def _units(
+def _units_of_passes(
     results: "Results", passes: Iterable[Pass]
 ) -> Iterator[tuple[Pass, list[Metric], pl.DataFrame]]:
     """Units of every pass, some relations at a time; those of a pooled metric together."""
@@ -483,12 +485,12 @@ def _units(
             yield one, metrics, frame
 
 
-def _collect(passes: Sequence[Pass], results: "Results | None" = None) -> None:
+def _add_and_resample(passes: Sequence[Pass], results: "Results | None" = None) -> None:
     """Add the units of results, and resample the clusters.
 
     All metrics of a relation share its draws.
     """
-    for one, query, frame in _units(results, passes) if results else ():
+    for one, query, frame in _units_of_passes(results, passes) if results else ():
         for metric in query:
             one.sum(metric, frame)
     samples = [sample for one in passes for sample in one.samples.values()]
@@ -502,7 +504,7 @@ def _collect(passes: Sequence[Pass], results: "Results | None" = None) -> None:
         places: dict[bytes, int] = {}
         index = np.array([places.setdefault(row.tobytes(), len(places)) for row in every])
         columns = every[np.unique(index, return_index=True)[1]].T
-        drawn = stats.resampled_sums(columns, stats.generator(passes[0].seed, name)).T
+        drawn = stats.resampled_sums(columns, stats.random_generator(passes[0].seed, name)).T
         rows, start = np.column_stack([columns.sum(axis=0), drawn]), 0
         for sample, table in zip(members, tables, strict=True):
             stop = start + table[0].size
@@ -513,7 +515,7 @@ def _collect(passes: Sequence[Pass], results: "Results | None" = None) -> None:
             start = stop
 
 
-def _frame(lines: Iterable[Line]) -> pl.DataFrame:
+def _estimates_of_lines(lines: Iterable[Line]) -> pl.DataFrame:
     """Estimates with p values corrected within their family: the groups of the same columns."""
     schema = {name: dtype for name, dtype in ESTIMATES.items() if name != "p_adjusted"}
     columns: dict[str, Any] = dict(zip(schema, zip(*lines, strict=True), strict=False))
@@ -523,7 +525,11 @@ def _frame(lines: Iterable[Line]) -> pl.DataFrame:
         pl.when(col(name).is_finite()).then(name) for name in ("value", "low", "high", "p")
     )
     family = "metric", "of", "over", "reference", col("group_by").list.join("/"), col("p").is_null()
-    corrected = col("p").fill_null(nan).map_batches(lambda p: pl.Series(stats.holm(p)), pl.Float64)
+    corrected = (
+        col("p")
+        .fill_null(nan)
+        .map_batches(lambda p: pl.Series(stats.holm_corrected(p)), pl.Float64)
+    )
     frame = frame.with_columns(p_adjusted=corrected.over(family).fill_nan(None))
     return frame.select(*ESTIMATES)
 
@@ -562,7 +568,7 @@ def estimate(
                 passes[keys, fine] = Pass(results, clusters, seed, keys, fine)
             passes[keys, fine].add(metric)
             requests.append((by, passes[keys, fine], metric))
-    _collect([*passes.values()], results)
+    _add_and_resample([*passes.values()], results)
     lines: list[Line] = []
     for by, one, metric in requests:
         lines += one.lines(metric, by, over)
@@ -592,13 +598,13 @@ def estimate(
         for value in values:
             if value != reference:
                 rows = results.select(where=col(axis) == value)
-                for line in _differences(rows, base, chosen, over, seed, by_relation):
+                for line in _paired_difference_lines(rows, base, chosen, over, seed, by_relation):
                     cell = [axis, *line[5]], [str(value), *line[6]]
                     lines.append((*line[:4], str(reference), *cell, *line[7:]))
-    return _frame(lines)
+    return _estimates_of_lines(lines)
 
 
-def _differences(
+def _paired_difference_lines(
     first: "Results",
     reference: "Results",
     metrics: Iterable[Metric | Special],
@@ -613,7 +619,7 @@ def _differences(
         one.add(metric)
     for results in (first, reference):
         frames = defaultdict[str, list[pl.DataFrame]](list)
-        for _, query, frame in _units(results, [one]):
+        for _, query, frame in _units_of_passes(results, [one]):
             # categories of two results differ
             units = frame.with_columns(col(pl.Enum).cast(pl.String))
             for metric in query:
@@ -624,13 +630,13 @@ def _differences(
     for metric in chain.from_iterable(one.queries.values()):
         table, other = tables[metric.id]
         one.sum(metric, table.join(other, on=table.columns[:-2]).sort("fact_no"))
-    _collect([one])
+    _add_and_resample([one])
     for metric, by in product(plain, [(), ("relation",)] if by_relation else [()]):
         lines = one.lines(metric, by, over, paired=True)
         yield from (line for line in lines if line[1] == "difference")
 
 
-def contrast(
+def paired_differences(
     first: "Results",
     reference: "Results",
     metrics: Iterable[Metric | Special],
@@ -642,14 +648,18 @@ def contrast(
 
     Facts that one of them does not measure do not count.
     """
-    return _frame(_differences(first, reference, metrics, over, seed, by_relation=True))
+    return _estimates_of_lines(
+        _paired_difference_lines(first, reference, metrics, over, seed, by_relation=True)
+    )
 
 
-def draws(results: "Results", metric: Metric, over: Over = "relations", seed: int = 0) -> Array:
+def bootstrap_draws(
+    results: "Results", metric: Metric, over: Over = "relations", seed: int = 0
+) -> Array:
     """An estimate and its bootstrap draws, [1 + draws]; nan if it is not measured."""
     one = Pass(results, Clusters(results), seed)
     one.add(metric)
-    _collect([one], results)
+    _add_and_resample([one], results)
     return np.asarray(one.draws(metric, np.zeros(1, np.int64), False, over)[0])
 
 

@@ -8,7 +8,7 @@ import polars as pl
 from polars import col
 
 from sonde.evaluation.estimate import Group, Metric
-from sonde.evaluation.stats import Floats, Ints, generator, ranks, sign_flip
+from sonde.evaluation.stats import Floats, Ints, random_generator, ranks, sign_flip_test
 from sonde.evaluation.tables import ESTIMATES, LEFT, Results
 
 BINS, BIN_SIZE = 5, 10  # most bins, fewest facts of a bin
@@ -153,5 +153,5 @@ def rank_correlation(
     _, index = np.unique(clusters, return_inverse=True)
     sums: Any = (np.bincount(index, column) for column in (x * y, (x * x + y * y) / 2))
     products, squares = sums
-    low, high, p = sign_flip(products, squares, generator(seed, "trend"))
+    low, high, p = sign_flip_test(products, squares, random_generator(seed, "trend"))
     return RankCorrelation(float(products.sum()), max(low, -1.0), min(high, 1.0), p)

@@ -20,7 +20,7 @@ from sonde.evaluation.estimate import Group as Group
 from sonde.evaluation.estimate import Metric as Metric
 from sonde.evaluation.estimate import Special as Special
 from sonde.evaluation.estimate import View as View
-from sonde.evaluation.estimate import spread as spread
+from sonde.evaluation.estimate import standard_deviation as standard_deviation
 from sonde.evaluation.stats import Floats
 
 FACT = ("fact_no", "relation")
@@ -82,7 +82,7 @@ def sd_between(metric: Metric, by: str, id: str, **changes: Any) -> Metric:
     """Standard deviation of a metric between the values of a column."""
     help = f"standard deviation of the {metric.label} between values of {by.removesuffix('_no')}"
     label = f"SD of {metric.label}"
-    changed = {"id": id, "by": by, "stat": spread, "baseline": None, "better": "lower"}
+    changed = {"id": id, "by": by, "stat": standard_deviation, "baseline": None, "better": "lower"}
     return replace(metric, **{**changed, "label": label, "help": help, **changes})
 
 

@@ -14,7 +14,7 @@ from polars import col
 from sonde.core.texts import folded
 from sonde.evaluation import stats
 from sonde.evaluation.estimate import Clusters, Line, Metric, Special
-from sonde.evaluation.stats import DRAWS, Floats, Ints, generator, resampled_sums
+from sonde.evaluation.stats import DRAWS, Floats, Ints, random_generator, resampled_sums
 
 if TYPE_CHECKING:
     from sonde.evaluation.tables import Results
@@ -72,7 +72,7 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
             return  # there is nothing to draw
         distribution = stats.sum_distribution([part[0] for part in parts])
         n, below = len(distribution) - 1, np.cumsum(distribution)
-        numbers = generator(seed, f"fluctuation:{draw}").random(draws)
+        numbers = random_generator(seed, f"fluctuation:{draw}").random(draws)
         accuracies = np.searchsorted(below / below[-1], numbers, side="right") / n
         variances = np.sum([part[1] for part in parts], axis=0)
         variances[1:] += variances[0] - variances[1:].mean()
@@ -80,7 +80,7 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
         clusters = sum(part[2] for part in parts)
         for id, value in (("range", np.ptp(accuracies)), ("closed_form", deviations[0])):
             yield _line(f"fluctuation.{draw}.{id}", relation, value, n, clusters)
-        ends = stats.interval(deviations, clusters, len(parts))
+        ends = stats.bootstrap_interval(deviations, clusters, len(parts))
         yield _line(f"fluctuation.{draw}.stdev", relation, accuracies.std(), n, clusters, ends)
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
@@ -108,7 +108,7 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
             place = clusters.place[facts]
             sums = np.zeros((clusters.sizes[clusters.relation[facts[0]]], columns.shape[1]))
             np.add.at(sums, place, columns)
-            drawn = resampled_sums(sums, generator(seed, relation))
+            drawn = resampled_sums(sums, random_generator(seed, relation))
             # scaled to the number of facts, in which draws of clusters differ
             drawn *= len(facts) / np.where(drawn[:, :1] > 0, drawn[:, :1], np.inf)
             table = np.vstack([columns.sum(axis=0), drawn])
@@ -131,7 +131,7 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
         if ranks:
             totals: Any = map(sum, zip(*ranks, strict=True))
             means, by_chance, n, n_clusters = totals
-            ends = stats.interval(means / n, n_clusters, len(ranks), centered=True)
+            ends = stats.bootstrap_interval(means / n, n_clusters, len(ranks), centered=True)
             yield _line("manual.rank", "", means[0] / n, n, n_clusters, ends)
             yield _line("manual.rank_by_chance", "", by_chance / n, n, n_clusters)
 
@@ -197,13 +197,13 @@ def template_bias() -> Special:
         one, average = np.average(levels, axis=0, weights=counts), np.mean(averages, axis=0)
         for metric, draws in ((single, one), (multi, average)):
             # with one template in each relation there is none to compare it with
-            ends = stats.interval(draws, n, strata, metric is multi).clip(0.0, 1.0)
+            ends = stats.bootstrap_interval(draws, n, strata, metric is multi).clip(0.0, 1.0)
             yield _line(metric.id, relation, draws[0], n, n, ends)
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:
         names, parts = Clusters(results).names, []
         for relation, templates, _, shares in candidate_shares(results):
-            n, rng = len(templates), generator(seed, f"bias:{names.index(relation)}")
+            n, rng = len(templates), random_generator(seed, f"bias:{names.index(relation)}")
             drawn = rng.multinomial(n, np.full(n, 1 / n), size=DRAWS)
             weights = np.vstack([np.ones(n), drawn]) / n
             parts.append((n, weights @ bias_level(shares), bias_level(weights @ shares)))
@@ -241,12 +241,12 @@ def template_overconfidence(
             return
         value, n = table["gap"].to_numpy(), table.height
         columns = np.column_stack([value, value**2])
-        drawn = resampled_sums(columns, generator(seed, "by template"))
+        drawn = resampled_sums(columns, random_generator(seed, "by template"))
         average, square = np.vstack([columns.sum(axis=0), drawn]).T / n
-        yield _line(mean.id, "", average[0], n, n, stats.interval(average, n))
+        yield _line(mean.id, "", average[0], n, n, stats.bootstrap_interval(average, n))
         if n > 1:
             deviations = np.sqrt(np.maximum(square - average**2, 0) * n / (n - 1))
-            ends = stats.interval(deviations, n, centered=True).clip(0.0)
+            ends = stats.bootstrap_interval(deviations, n, centered=True).clip(0.0)
             yield _line(stdev.id, "", value.round(12).std(ddof=1), n, n, ends)
         for metric, at in ((lowest, value.argmin()), (highest, value.argmax())):
             yield _line(metric.id, "", *table.row(int(at))[2:])

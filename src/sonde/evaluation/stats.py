@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil, erfc, inf, sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -22,7 +22,7 @@ THREADED = 10**6  # multiplications above which OpenBLAS starts threads: up to n
 TABLE = 2_000_000  # cells of a table of characteristic functions
 
 
-def generator(seed: int, name: str) -> np.random.Generator:
+def random_generator(seed: int, name: str) -> np.random.Generator:
     """Random numbers that depend on a seed and a name alone."""
     return np.random.default_rng(draw_key(seed, name))
 
@@ -61,10 +61,10 @@ def flipped_sums(columns: Floats, rng: np.random.Generator, flips: int) -> Float
     return np.concatenate(sums, axis=1).T
 
 
-def wilson(successes: Any, n: Any) -> tuple[Any, Any]:
+def wilson_interval(successes: Any, n: Any) -> tuple[Any, Any]:
     """Interval of a share of n independent trials; sensible at 0 and 1 too. Of arrays too.
 
-    >>> tuple(round(float(x), 3) for x in wilson(0, 30))
+    >>> tuple(round(float(x), 3) for x in wilson_interval(0, 30))
     (0.0, 0.114)
     """
     share = successes / n
@@ -77,17 +77,23 @@ def wilson(successes: Any, n: Any) -> tuple[Any, Any]:
     )
 
 
-def newcombe(won: float, lost: float, n: float) -> tuple[float, float]:
+def newcombe_interval(won: float, lost: float, n: float) -> tuple[float, float]:
     """Interval of won − lost, two shares of n trials, each won, lost or neither."""
-    (low1, high1), (low2, high2) = wilson(won * n, n), wilson(lost * n, n)
+    (low1, high1), (low2, high2) = wilson_interval(won * n, n), wilson_interval(lost * n, n)
     down = (won - low1) ** 2 + (high2 - lost) ** 2
     up = (high1 - won) ** 2 + (lost - low2) ** 2
     return won - lost - sqrt(down), won - lost + sqrt(up)
 
 
-def sign_flip(
+class IntervalAndP(NamedTuple):
+    low: float
+    high: float
+    p: float
+
+
+def sign_flip_test(
     differences: Floats, weights: Floats, rng: np.random.Generator, flips: int = 9999
-) -> tuple[float, float, float]:
+) -> IntervalAndP:
     """Ends of the 95% interval of Σ differences / Σ weights, and p of no difference.
 
     Under a true difference δ each cluster's difference − δ·weight may as well have the other sign.
@@ -98,13 +104,15 @@ def sign_flip(
     """
     columns = np.column_stack([differences, weights])
     flipped = flipped_sums(columns, rng, flips)
-    return invert(flipped.T, columns.sum(axis=0), float((differences**2).sum()), len(columns))
+    return sign_flip_test_from_sums(
+        flipped.T, columns.sum(axis=0), float((differences**2).sum()), len(columns)
+    )
 
 
-def invert(
+def sign_flip_test_from_sums(
     flipped: Floats, totals: Floats, squares: float, clusters: int
-) -> tuple[float, float, float]:
-    """The interval and p of `sign_flip`, given sums over random sets; flipped [2, flips].
+) -> IntervalAndP:
+    """The interval and p of `sign_flip_test`, given sums over random sets; flipped [2, flips].
 
     Where no set reaches a difference of 0, p is the normal tail of the flip distribution, so that
     corrections for many comparisons can still reject; but not less than all 2**clusters sets give.
@@ -123,13 +131,15 @@ def invert(
         tail = erfc(abs(totals[0]) / sqrt(2 * squares)) if squares else 1.0
         p = min(p, max(tail, 2.0 ** (1 - clusters)))
     rank = ceil(LEVEL * (1 + flips)) - 2
-    return float(np.partition(low, rank)[rank]), float(-np.partition(-high, rank)[rank]), p
+    return IntervalAndP(
+        float(np.partition(low, rank)[rank]), float(-np.partition(-high, rank)[rank]), p
+    )
 
 
-def holm(p: Any) -> list[float]:
+def holm_corrected(p: Any) -> list[float]:
     """p values corrected for how many there are, in the order given.
 
-    >>> [round(p, 2) for p in holm([0.01, 0.04, 0.03])]
+    >>> [round(p, 2) for p in holm_corrected([0.01, 0.04, 0.03])]
     [0.03, 0.06, 0.06]
     """
     order = np.argsort(p, kind="stable")
@@ -138,21 +148,23 @@ def holm(p: Any) -> list[float]:
     return adjusted
 
 
-def widening(clusters: Any, strata: Any) -> Floats:
+def interval_widening(clusters: Any, strata: Any) -> Floats:
     """By how much intervals of few clusters have to be wider than their bootstrap draws.
 
     Draws of n clusters in s strata vary by √((n − s) / n) too little, and their quantiles are
     normal, not Student's. Without this 25 clusters in each of two strata cover 93 to 94 times in
     100, with it 94 to 96. It is 1.05 for 50 clusters, 1.01 for 200; inf if nothing can vary.
 
-    >>> widening(np.array([10, 50, 200]), 1).round(3).tolist()
+    >>> interval_widening(np.array([10, 50, 200]), 1).round(3).tolist()
     [1.217, 1.036, 1.009]
     """
     free = np.asarray(clusters - strata, dtype=np.float64)
-    return np.asarray(np.sqrt(clusters / np.maximum(free, 1)) * student_reach(free) / Z)
+    return np.asarray(np.sqrt(clusters / np.maximum(free, 1)) * student_half_width(free) / Z)
 
 
-def interval(draws: Floats, clusters: Any, strata: Any = 1, centered: bool = False) -> Floats:
+def bootstrap_interval(
+    draws: Floats, clusters: Any, strata: Any = 1, centered: bool = False
+) -> Floats:
     """Ends of the 95% intervals of estimates that come before their draws: [..., 1 + draws] to
     [2, ...]. nan if nothing varies.
 
@@ -162,13 +174,20 @@ def interval(draws: Floats, clusters: Any, strata: Any = 1, centered: bool = Fal
     ends = np.quantile(moved, (LEVEL / 2, 1 - LEVEL / 2), axis=-1)
     ends -= moved.mean(axis=-1) if centered else value
     with np.errstate(invalid="ignore"):
-        ends = value + ends * widening(clusters, strata)
+        ends = value + ends * interval_widening(clusters, strata)
         # what is never negative, such as a standard deviation, has no negative interval
         ends = np.where(draws.min(axis=-1) >= 0, np.maximum(ends, 0.0), ends)
         return np.where(ends[1] - ends[0] > FLAT, ends, np.nan)
 
 
-def max_t(draws: Floats) -> tuple[Floats, Floats]:
+class MaxT(NamedTuple):
+    """Half-widths of simultaneous intervals, and p values, of several estimates."""
+
+    half_widths: Floats
+    p: Floats
+
+
+def max_t_test(draws: Floats) -> MaxT:
     """Half-widths and p values of several estimates that hold together, 95 times in 100.
 
     draws [1 + draws, numbers], the first row the estimates. The largest |t| of each draw decides
@@ -182,13 +201,13 @@ def max_t(draws: Floats) -> tuple[Floats, Floats]:
     largest = np.sort(t(draws[1:] - draws[1:].mean(axis=0)).max(axis=1))
     p = (1 + (largest[:, None] >= t(value)).sum(axis=0)) / (1 + len(largest))
     critical = largest[-(ceil(LEVEL * (1 + len(largest))) - 1)]
-    return critical * error, p
+    return MaxT(critical * error, p)
 
 
-def student_reach(free: Any) -> Floats:
+def student_half_width(free: Any) -> Floats:
     """Half-width of Student's 95% interval in standard errors, to three digits; inf below 1.
 
-    >>> student_reach(np.array([1, 3, 29])).round(2).tolist()
+    >>> student_half_width(np.array([1, 3, 29])).round(2).tolist()
     [12.71, 3.18, 2.05]
     """
     # Cornish and Fisher's series, as importing scipy takes longer than a report

@@ -17,7 +17,7 @@ from sonde.core.components import setting
 from sonde.core.errors import DataError, UsageError
 from sonde.core.facts import Dataset, Relation, Template
 from sonde.evaluation.layout import Exhibit, Layout
-from sonde.evaluation.metrics import ABSTENTION, Group, Metric, accuracy, mean, spread
+from sonde.evaluation.metrics import ABSTENTION, Group, Metric, accuracy, mean, standard_deviation
 from sonde.evaluation.tables import Results, fact_table
 from sonde.probes.base import MarkedProbe
 from sonde.prompting.cues import (
@@ -71,7 +71,7 @@ def accuracy_over_prompts_metrics(id: str, where: pl.Expr) -> Iterator[Metric]:
     by: dict[str, Any] = {"by": "prompt_no", "within": True, "centered": True, "where": where}
     yield mean(f"{id}.max", "correct", stat=best, label="best prompt", **by)
     yield mean(f"{id}.min", "correct", stat=worst, label="worst prompt", **by)
-    by |= {"stat": spread, "better": "lower"}
+    by |= {"stat": standard_deviation, "better": "lower"}
     yield mean(f"{id}.stdev", "correct", label="SD over prompts", **by)
 
 
@@ -120,7 +120,7 @@ class Monitor(CuedProbe):
     requires = (frozenset({"score", "generate"}),)
     axes = ("cue", "object")
     separate = ("cue",)
-    lost = "the object's tokens differ between prompts"
+    exclusion_reason = "the object's tokens differ between prompts"
     groups = ("relation", Group(("relation", "template_no"), ("accuracy.uncued", "pfd"), fine=True))
 
     def __post_init__(self) -> None:

@@ -313,7 +313,7 @@ class Profile(Probe):
             ]
             fits.append(np.array(fit, dtype=bool).reshape(len(sets), len(words)))
         relation = str(about["relation"][0])
-        rng = stats.generator(0, f"profile:{relation}")
+        rng = stats.random_generator(0, f"profile:{relation}")
         dealt = known.deal_answers(answers, [gold] * len(answers), fits, rng)
         kinds = np.array([_class_if_correct(name) for name in instruments])
         class_no = _classify_facts(np.nan_to_num(correct_).astype(bool)[None], kinds)[0]
@@ -483,7 +483,7 @@ def _estimate_known(results: Results, seed: int) -> Iterator[tuple[Any, ...]]:
     if not can_estimate_share(answers, dealt, instruments):
         return
     relation = facts["relation"].to_physical().to_numpy()
-    rng = stats.generator(seed, "known")
+    rng = stats.random_generator(seed, "known")
     ends = known.share_known_intervals(answers, chance, relation, facts["cluster"].to_numpy(), rng)
     estimate = known.estimate_share_known(answers, chance)
     yield "known", (), (), estimate.share, *ends[None], n, clusters

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 from polars import col
 
-from sonde.evaluation.stats import generator
+from sonde.evaluation.stats import random_generator
 from sonde.evaluation.tables import LEFT, Results
 
 COVERED, EXCESS, ENOUGH = 0.4, 0.2, 10
@@ -119,7 +119,9 @@ def _p(observed: float, n: int, gold: Floats) -> float:
     """How often answers drawn from the gold distribution exceed it as much as was observed."""
     # rare gold answers are drawn together: they do not dominate, and thousands of them take time
     gold = -np.sort(-gold / gold.sum())[:FREQUENT]
-    counts = generator(0, "collapse").multinomial(n, np.append(gold, 0.0), size=DRAWS)[:, :-1]
+    counts = random_generator(0, "collapse").multinomial(n, np.append(gold, 0.0), size=DRAWS)[
+        :, :-1
+    ]
     top = np.argsort(-counts, axis=1, kind="stable")[:, :2]
     _, excess = _excess(np.take_along_axis(counts, top, axis=1) / n, gold[top])
     return float((excess >= observed - 1e-9).mean())

@@ -13,7 +13,7 @@ from sonde.answers import Answers, Completions, MaskScores, OptionScores, Sample
 from sonde.core.errors import UsageError, nearest
 from sonde.evaluation.judge import top_answers
 from sonde.evaluation.layout import Exhibit
-from sonde.evaluation.stats import generator
+from sonde.evaluation.stats import random_generator
 from sonde.evaluation.tables import FACT, LEFT, Results
 from sonde.reports.model import Facts, Item, Report, Section
 from sonde.reports.sentences import say, text
@@ -118,7 +118,7 @@ def page_data(facts: Facts) -> dict[str, Any]:
     `deep` lists the rows whose prompts are on the page too.
     """
     frame, n = facts.frame, facts.frame.height
-    order = generator(0, "page").permutation(n)[:MAX_FACTS]
+    order = random_generator(0, "page").permutation(n)[:MAX_FACTS]
     spent = frame["prompts"].fill_null(0).to_numpy()[order].cumsum()
     rows = np.sort(order)
     part, columns = frame[rows], []

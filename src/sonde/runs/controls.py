@@ -112,7 +112,7 @@ def estimate_with_controls(
     """
     import polars as pl
 
-    from sonde.evaluation.estimate import contrast, estimate
+    from sonde.evaluation.estimate import estimate, paired_differences
     from sonde.reports.further import estimate_with_breakdowns
 
     probe, seed = results.probe, of.manifest.selection["seed"]
@@ -123,7 +123,7 @@ def estimate_with_controls(
     for name, control in of.controls().items():
         reference = control.results(**analysis)
         alone = estimate(reference, headlines, groups=("relation",), seed=seed)
-        difference = contrast(results, reference, headlines, seed=seed)
+        difference = paired_differences(results, reference, headlines, seed=seed)
         parts += [
             alone.with_columns(run=pl.lit(name)),
             difference.with_columns(reference=pl.lit(name)),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sonde.core.reports import Estimate
 from sonde.data.review.judgements import KEEP, QUESTIONS, Judgement
 from sonde.data.statistics import resampled_mean
-from sonde.evaluation.stats import wilson
+from sonde.evaluation.stats import wilson_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +60,7 @@ def _mean(values: NDArray[np.int64], items: Sequence[str]) -> Estimate:
     _, index = np.unique(np.asarray(items), return_inverse=True)
     sizes = np.bincount(index).astype(float)
     if len(sizes) == n and values.max() <= 1:
-        low, high = map(float, wilson(float(values.sum()), n))
+        low, high = map(float, wilson_interval(float(values.sum()), n))
         return Estimate(value=mean, low=min(low, mean), high=max(high, mean), n=n)
     sums = np.bincount(index, weights=values.astype(float)).astype(np.float64)
     return resampled_mean(sums, sizes, np.random.default_rng(0), n)

@@ -21,7 +21,15 @@ from sonde.core.reports import Better, Estimate, Metric, Unit
 from sonde.evaluation.estimate import Metric as Ratio
 from sonde.evaluation.estimate import estimate as estimate_ratios
 from sonde.evaluation.metrics import ECE
-from sonde.evaluation.stats import Bools, Floats, Ints, Z, ranks, student_reach, wilson
+from sonde.evaluation.stats import (
+    Bools,
+    Floats,
+    Ints,
+    Z,
+    ranks,
+    student_half_width,
+    wilson_interval,
+)
 from sonde.evaluation.tables import Results
 
 BASE = "lama"
@@ -321,7 +329,7 @@ def auroc(score: Floats, positive: Bools) -> tuple[float, float, float] | None:
     variance = sum(float(x.var(ddof=1)) / len(x) for x in (above, below) if len(x) > 1)
     if not variance or not 0 < value < 1:
         # nothing varies: the interval of as many trials as the rarer kind has members
-        return value, *wilson(value * min(n, m), min(n, m))
+        return value, *wilson_interval(value * min(n, m), min(n, m))
     center, reach = log(value / (1 - value)), Z * sqrt(variance) / (value * (1 - value))
     low, high = (1 / (1 + exp(min(-x, 700.0))) for x in (center - reach, center + reach))
     return value, low, high
@@ -357,7 +365,7 @@ def repeats_mean(values: Sequence[float]) -> tuple[float, float, float]:
     (0.5, 0.252, 0.748)
     """
     mean, count = float(np.mean(values)), len(values)
-    reach = float(student_reach(count - 1)) * float(np.std(values, ddof=1)) / sqrt(count)
+    reach = float(student_half_width(count - 1)) * float(np.std(values, ddof=1)) / sqrt(count)
     return mean, mean - reach, mean + reach
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from sonde.core.reports import Estimate
 from sonde.core.words import in_points, named, written
-from sonde.evaluation.stats import LEVEL, holm
+from sonde.evaluation.stats import LEVEL, holm_corrected
 from sonde.lab.evaluation.judging import ANY, Group
 from sonde.lab.evaluation.measures import BASE, ROUNDING, TRUTHS, includes_none
 
@@ -89,7 +89,7 @@ def best_of(
         for name in others
     ]
     # with many to choose from, one is first by chance
-    ties = [name for name, p in zip(others, holm(tests), strict=True) if p >= LEVEL]
+    ties = [name for name, p in zip(others, holm_corrected(tests), strict=True) if p >= LEVEL]
     return Choice(
         question=question,
         measure=measure,
