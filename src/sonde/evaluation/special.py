@@ -67,13 +67,16 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
         help="mean of (number of templates + 1) / 2",
     )  # fmt: skip
 
-    def fluctuation(draw: Draw, parts: Sequence[Any], seed: int, relation: str) -> Iterator[Line]:
+    def fluctuation(
+        draw: Draw, parts: Sequence[Any], numbers: Floats, relation: str
+    ) -> Iterator[Line]:
         if max((choices for *_, choices in parts), default=0) < 2:
             return  # there is nothing to draw
         distribution = stats.sum_distribution([part[0] for part in parts])
         n, below = len(distribution) - 1, np.cumsum(distribution)
-        numbers = random_generator(seed, f"fluctuation:{draw}").random(draws)
-        accuracies = np.searchsorted(below / below[-1], numbers, side="right") / n
+        # looking up 50,000 numbers one by one takes 2.7 ms with 800 facts, not 0.03 ms
+        counts = np.diff(np.searchsorted(numbers, below / below[-1]), prepend=0)
+        accuracies = np.repeat(np.arange(n + 1) / n, counts)
         variances = np.sum([part[1] for part in parts], axis=0)
         variances[1:] += variances[0] - variances[1:].mean()
         deviations = np.sqrt(np.maximum(variances, 0.0)) / n
@@ -90,6 +93,10 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
         sources = results.templates.filter(source="manual").select("relation", "template_no")
         ranks: list[tuple[Floats, float, int, int]] = []
         clusters = Clusters(results)
+        numbers = {
+            draw: np.sort(random_generator(seed, f"fluctuation:{draw}").random(draws))
+            for draw in DRAWN
+        }
         rows = results.rows.select("relation", "fact_no", "template_no", "correct")
         for part in rows.sort("relation").partition_by("relation", maintain_order=True):
             relation = part["relation"][0]
@@ -117,9 +124,9 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
             for i, draw in enumerate(DRAWN):
                 distribution = stats.success_distribution(answers[i])
                 parts[draw].append((distribution, variances[i], n_clusters, choices[i]))
-                yield from fluctuation(draw, parts[draw][-1:], seed, relation)
-            numbers = sources.filter(col("relation") == relation)["template_no"]
-            manual = np.isin(templates, numbers)
+                yield from fluctuation(draw, parts[draw][-1:], numbers[draw], relation)
+            by_hand = sources.filter(col("relation") == relation)["template_no"]
+            manual = np.isin(templates, by_hand)
             if 0 < (count := int(manual.sum())) < len(manual):
                 accuracies = np.vstack([of_templates, drawn[:, 3:]])
                 chosen, others = accuracies[:, manual, None], accuracies[:, None]
@@ -127,7 +134,7 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
                 by_chance = count * (len(manual) + 1) / 2
                 ranks.append((better + count / 2, by_chance, count, n_clusters))
         for draw in DRAWN:
-            yield from fluctuation(draw, parts[draw], seed, "")
+            yield from fluctuation(draw, parts[draw], numbers[draw], "")
         if ranks:
             totals: Any = map(sum, zip(*ranks, strict=True))
             means, by_chance, n, n_clusters = totals
