@@ -567,8 +567,8 @@ CELLS: dict[str, dict[str, tuple[tuple[Any, ...], str, Expected]]] = {
         "Table 11": ((P37,), "Pearson correlation", lambda r: np.corrcoef(
             by_model(r, lambda x: monitor(of(x, relation="P37"))),
             by_model(r, lambda x: average(of(x, relation="P37"))))[0, 1]),
-        "Figure 11": ((2,), "qa, framing", lambda r: over_facts(of(
-            r["framing"], relation="P17", task="qa", cue="none", template_no=2))),
+        "Figure 11": ((1,), "QA, framing", lambda r: over_facts(of(
+            r["framing"], relation="P17", task="qa", cue="none", template_no=1))),
     },
     "optiprompt": {
         "Table 1": (("opti@small",), "Prompt", lambda r: "[X] P27 belongs to [Y]."),
