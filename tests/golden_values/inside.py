@@ -11,11 +11,11 @@ from sonde.cli.lab import SHIPPED, reported
 from sonde.cli.main import main
 from sonde.lab.evaluation.validating import Order, validate
 from sonde.lab.report.report import lab_report
-from sonde.reports.legacy import modern
+from sonde.reports.legacy import to_report
 from sonde.reports.model import Report
 from tests.lab import trials
 
-__all__ = ["SHIPPED", "Report", "command", "lab", "made_up_lab", "modern"]
+__all__ = ["SHIPPED", "Report", "command", "lab", "made_up_lab", "to_report"]
 
 
 def command(words: list[str]) -> int:
@@ -26,7 +26,7 @@ def command(words: list[str]) -> int:
 def lab(models: list[Path], out: Path, estimators: tuple[str, ...], limit: int) -> Report:
     """The report of `sonde lab validate`."""
     order = Order(names=estimators, limit=limit, device="cpu")
-    return modern(reported(validate(models, out, order)))
+    return to_report(reported(validate(models, out, order)))
 
 
 def made_up_lab(names: tuple[str, ...]) -> Report:
@@ -35,4 +35,4 @@ def made_up_lab(names: tuple[str, ...]) -> Report:
     checkpoints = [
         trials.likely("plain-1", "masked", facts=12, step=s, names=names) for s in (100, 500)
     ]
-    return modern(lab_report(study, checkpoints))
+    return to_report(lab_report(study, checkpoints))

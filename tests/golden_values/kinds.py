@@ -189,7 +189,7 @@ class Card:
         return within(EXACT, EXACT)
 
     def document(self, name: str, shop: Workshop) -> Document:
-        return plain_report(inside.modern(sonde.card(DATA.get(self.data, self.data))))
+        return plain_report(inside.to_report(sonde.card(DATA.get(self.data, self.data))))
 
 
 def nearness(*asked: Asked) -> dict[str, float]:

@@ -14,7 +14,7 @@ from sonde.evaluation.layout import Exhibit
 from sonde.lab.evaluation.judging import Trial, judge
 from sonde.lab.report.findings import chosen
 from sonde.lab.report.report import lab_report
-from sonde.reports.legacy import modern
+from sonde.reports.legacy import to_report
 from sonde.reports.svg import svg
 from sonde.reports.terminal import show
 from tests.lab.trials import HABITS, known, likely, study, timeline, trial, verdicts
@@ -40,7 +40,7 @@ def rows(report: Report, id: str) -> dict[str, tuple[Cell, ...]]:
 
 def printed(report: Report, width: int = 100) -> str:
     console = Console(file=io.StringIO(), width=width, color_system=None)
-    show(modern(report), console)
+    show(to_report(report), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -97,7 +97,7 @@ def test_the_pictures_are_those_that_were_asked_for(report: Report) -> None:
         "training-masked-plain-1-0",
     } <= set(ids)
     assert len(set(ids)) == len(ids)
-    [figures] = [s for s in modern(report).sections if s.id == "figures"]
+    [figures] = [s for s in to_report(report).sections if s.id == "figures"]
     assert all(isinstance(item, Exhibit) for item in figures.items)
     assert all(svg(item).startswith("<svg") for item in figures.items if isinstance(item, Exhibit))
 

@@ -5,7 +5,7 @@ from itertools import count
 import numpy as np
 import polars as pl
 
-from sonde.reports.collapse import collapses
+from sonde.reports.collapse import find_collapsed_relations
 from tests.reports.sample import sample_run, say, world
 from tests.worlds import dataset_of, fact
 
@@ -27,7 +27,7 @@ def simulated(seed: int, planted: float) -> tuple[int, int]:
             made.append(fact(f"P{r}", f"subject {id}", f"n{own}", id=id))
             names[id] = f"n{name}"
     results, _ = sample_run(dataset_of(made), say(**names))
-    return len(collapses(results)), RELATIONS
+    return len(find_collapsed_relations(results)), RELATIONS
 
 
 def test_answers_from_the_gold_distribution_are_rarely_flagged() -> None:
@@ -43,13 +43,13 @@ def test_a_name_planted_in_three_of_five_answers_is_found() -> None:
 def test_correct_answers_do_not_collapse_though_one_object_is_frequent() -> None:
     data = world(facts=20, objects=["a"] * 9 + ["b"])
     gold = {f.id: f.objects[0].name for f in data.facts("P0")}
-    assert collapses(sample_run(data, say(**gold))[0]) == []
-    (found,) = collapses(sample_run(world(facts=20), say(default="a"))[0])
+    assert find_collapsed_relations(sample_run(data, say(**gold))[0]) == []
+    (found,) = find_collapsed_relations(sample_run(world(facts=20), say(default="a"))[0])
     assert (found.names, found.share, found.gold, found.hits) == (("a",), 1.0, 0.25, 5)
 
 
 def test_few_facts_allow_no_warning() -> None:
-    assert collapses(sample_run(world(facts=8), say(default="a"))[0]) == []
+    assert find_collapsed_relations(sample_run(world(facts=8), say(default="a"))[0]) == []
 
 
 def test_prompts_of_a_fact_count_as_one() -> None:
@@ -57,5 +57,5 @@ def test_prompts_of_a_fact_count_as_one() -> None:
     first = results.rows.filter(pl.col("fact_no") == 0)
     more = pl.concat([results.rows, *[first.with_columns(answer=first["answer"])] * 50])
     assert results.rows.height == 20
-    (found,) = collapses(type(results)(**{**vars(results), "rows": more}))
+    (found,) = find_collapsed_relations(type(results)(**{**vars(results), "rows": more}))
     assert (found.share, found.n) == (1.0, 20)

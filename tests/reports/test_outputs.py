@@ -11,10 +11,10 @@ import pytest
 from sonde.core.errors import UsageError
 from sonde.core.plain import json_text
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import Estimate, columns
+from sonde.reports.cells import Estimate, text_columns
 from sonde.reports.depth import fact_report
-from sonde.reports.export import dotted
-from sonde.reports.html import asset
+from sonde.reports.export import estimates_by_dotted_name
+from sonde.reports.html import read_asset
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import text
 from sonde.reports.svg import DRAW, SMALL, measure, svg
@@ -65,7 +65,7 @@ def test_json_has_dotted_names() -> None:
     assert names["p_at_1.difference.relation.P1"]["p"] <= 1
     assert set(made) >= {"title", "summary", "warnings", "metrics", "counts", "provenance"}
     assert isinstance(report.estimates, pl.DataFrame)
-    assert "p_at_1.relations" in dotted(report.estimates, "facts")
+    assert "p_at_1.relations" in estimates_by_dotted_name(report.estimates, "facts")
 
 
 def test_tables_come_as_csv_and_latex(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def luminance(color: str) -> float:
 
 
 def test_texts_on_colors_are_readable_in_both_themes() -> None:
-    themes = re.findall(r"--paper: #.*?--cell", asset("page.css"), re.DOTALL)
+    themes = re.findall(r"--paper: #.*?--cell", read_asset("page.css"), re.DOTALL)
     assert len(themes) == 3
     for theme in themes:
         colors = dict(re.findall(r"--(\w+): (#\w+)", theme.replace("#fff;", "#ffffff;")))
@@ -160,7 +160,7 @@ def test_texts_on_colors_are_readable_in_both_themes() -> None:
 
 def test_a_figure_of_shares_is_a_table_with_a_column_for_each_part() -> None:
     frame = pl.DataFrame(FRAMES["shares"]).head(3)
-    shown = columns(Exhibit("f", "Figure", frame, {"x": "percent"}, "shares"))
+    shown = text_columns(Exhibit("f", "Figure", frame, {"x": "percent"}, "shares"))
     assert [column.head for column in shown] == [
         "",
         "recalled",

@@ -48,7 +48,7 @@ from sonde.reports.legacy import (
     RELATIONS,
     curve,
     headline,
-    shown,
+    without_none,
 )
 
 RANKS = 20
@@ -75,7 +75,7 @@ def card(dataset: Dataset, *, split: str = TEST, alike: float = LEAST, seed: int
         estimates=estimates,
         counts={**dataset.notes, **_counts(relations)},
         headlines=tuple(_headlines(relations, estimates)),
-        tables=shown(
+        tables=without_none(
             tables.about(dataset.card, dataset.fingerprint, citation(dataset)),
             tables.contents(dataset),
             tables.splits(relations),
@@ -89,8 +89,8 @@ def card(dataset: Dataset, *, split: str = TEST, alike: float = LEAST, seed: int
             tables.leaks(relations, estimates),
             *tables.lists(relations),
         ),
-        figures=shown(*_figures(relations)),
-        findings=shown(*_findings(relations, estimates, split)),
+        figures=without_none(*_figures(relations)),
+        findings=without_none(*_findings(relations, estimates, split)),
         notes=tuple(_notes(relations, split, alike)),
         metrics=METRICS,
     )

@@ -29,7 +29,7 @@ from sonde.core.progress import told
 from sonde.core.prompts import Generate, Key, Prompt
 from sonde.core.reports import Report
 from sonde.models.load import attributor
-from sonde.reports.legacy import modern
+from sonde.reports.legacy import to_report
 
 MOST_TOKENS = 15
 
@@ -171,7 +171,7 @@ def _show(
     lines = []
     if as_json is not None:
         with writing(as_json):
-            shown = replace(modern(report), provenance=provenance)
+            shown = replace(to_report(report), provenance=provenance)
             text = json_text({name: plain(v) for name, v in shown.to_json().items()})
             as_json.write_text(text + "\n", encoding="utf-8")
         lines = [f"json: {as_json}"]

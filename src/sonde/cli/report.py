@@ -114,6 +114,6 @@ def write_html(report: Any, provenance: Mapping[str, object], path: Path) -> Non
 
 
 def _modern(report: Any, provenance: Mapping[str, object]) -> Report:
-    from sonde.reports.legacy import modern
+    from sonde.reports.legacy import to_report
 
-    return replace(modern(report), provenance=provenance)
+    return replace(to_report(report), provenance=provenance)

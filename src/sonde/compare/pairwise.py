@@ -39,7 +39,7 @@ from sonde.evaluation.stats import (
     random_generator,
 )
 from sonde.evaluation.tables import Results
-from sonde.reports.cells import Estimate, number
+from sonde.reports.cells import Estimate, format_number
 
 CORRECT = Metric(
     "correct",
@@ -286,7 +286,7 @@ def verdict(aligned: Aligned, seed: int = 0) -> Verdict:
     values, lead, order = board.values, board.lead, list(board.values)
     best = tuple(name for name in order if board.ranks[name][0] == 1)
     n, total = lead.estimate.n, len(names)
-    shares = {name: f"{name} ({number(values[name].value, metric.unit)})" for name in order}
+    shares = {name: f"{name} ({format_number(values[name].value, metric.unit)})" for name in order}
     word = "none"
     if total == 2:
         first, second = names
@@ -328,10 +328,12 @@ def change(d: Difference) -> str:
     e, points = d.estimate, " points" if d.unit == "points" else ""
     inside = []
     if e.low is not None and e.high is not None:
-        inside.append(f"95% CI {number(e.low, d.unit)} to {number(e.high, d.unit)}")
+        inside.append(f"95% CI {format_number(e.low, d.unit)} to {format_number(e.high, d.unit)}")
     if d.p_adjusted is not None:
-        inside.append(f"p = {number(d.p_adjusted, 'p')}".replace("= <", "< "))
-    return f"{number(e.value, d.unit)}{points}" + (f" ({', '.join(inside)})" if inside else "")
+        inside.append(f"p = {format_number(d.p_adjusted, 'p')}".replace("= <", "< "))
+    return f"{format_number(e.value, d.unit)}{points}" + (
+        f" ({', '.join(inside)})" if inside else ""
+    )
 
 
 def needed(d: Difference) -> str:

@@ -22,7 +22,7 @@ from sonde.compare.pairwise import (
 from sonde.evaluation.estimate import Metric, estimate, paired_differences
 from sonde.evaluation.groups import add_breakdown_columns
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import Estimate, interval, number
+from sonde.reports.cells import Estimate, format_interval, format_number
 from sonde.reports.depth import SHOWN, prompts_of_facts
 from sonde.reports.model import Facts, Item, Report, Section
 from sonde.reports.view import stored_answers
@@ -120,7 +120,7 @@ def _lead(aligned: Aligned, outcome: Verdict) -> Exhibit:
     lines = []
     for name, e in outcome.values.items():
         rank = f", rank {'–'.join(map(str, dict.fromkeys(outcome.ranks[name])))}"
-        text = interval(e, metric.unit) + rank * several
+        text = format_interval(e, metric.unit) + rank * several
         lines.append((name, *e[:3], text, aligned.conditions[name].group))
     frame = pl.DataFrame(lines, ("label", "x", "low", "high", "text", "group"), orient="row")
     note = "The intervals hold for all runs together, and so do the ranks." * several
@@ -247,7 +247,7 @@ def _all_metrics(aligned: Aligned, estimates: pl.DataFrame) -> Iterator[Exhibit]
         row = rows.setdefault(metric.id, {"metric": metric.label or metric.id})
         if line["of"] == "value":
             e = Estimate(line["value"], line["low"], line["high"])
-            row[line["run"]] = interval(e, metric.unit)
+            row[line["run"]] = format_interval(e, metric.unit)
         elif line["reference"] and len(aligned.names) == 2:
             row["p"] = line["p"]
     if len(rows) > 1:
@@ -265,7 +265,8 @@ def _shared(aligned: Aligned) -> Iterator[Item]:
         suffix = f" ({TASKS.get(task, task)})" * (len(by_task) > 1)
         only, n = known_in_one(some)
         if n and len(some.names) > 1:
-            yield f"{number(only, 'percent')} of {n:,} known facts are known to one run{suffix}."
+            share = format_number(only, "percent")
+            yield f"{share} of {n:,} known facts are known to one run{suffix}."
         for kind in MATRICES:
             figure = heat(some, kind)
             if not figure.frame.is_empty() and (kind != "rank_agreement" or aligned.same_prompts):

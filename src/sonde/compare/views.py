@@ -27,7 +27,7 @@ from sonde.evaluation.estimate import Metric, estimate, estimate_results
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import pearson
 from sonde.models.families import plain
-from sonde.reports.cells import Estimate, number
+from sonde.reports.cells import Estimate, format_number
 from sonde.reports.model import Report, Section
 
 if TYPE_CHECKING:
@@ -115,8 +115,8 @@ def run_facts(c: Condition) -> dict[str, str]:
         "model": base or c.model,
         "method": method,
         "family": c.group,
-        "parameters": number(getattr(c.known, "size", None), "count"),
-        "seconds": number(c.run.provenance()["run"]["seconds"], "count"),
+        "parameters": format_number(getattr(c.known, "size", None), "count"),
+        "seconds": format_number(c.run.provenance()["run"]["seconds"], "count"),
         "template": c.results.table(["text"]).first().collect().item(),
         "styles": "|".join(c.results.templates["style"].unique()),
         "n_templates": str(c.results.templates["template_no"].max()),

@@ -102,7 +102,7 @@ def select_options(answers: Answers, options: Iterable[Sequence[str]]) -> Answer
 
 
 class WrongNames(NamedTuple):
-    """Names of wrong objects; `dropped` counts those that the dataset calls wrong, but are correct."""
+    """Names of wrong objects; `dropped` counts those called wrong by the dataset, but correct."""
 
     names: tuple[str, ...]
     dropped: int

@@ -21,11 +21,11 @@ from sonde.evaluation.timeline import METRICS
 from sonde.models import ELSEWHERE
 from sonde.models.load import scheme_of
 from sonde.reports import sections
-from sonde.reports.cells import interval, number
+from sonde.reports.cells import format_interval, format_number
 from sonde.reports.further import estimate_trends_years_and_languages
 from sonde.reports.model import Report, Section
 from sonde.reports.sentences import Sentence, say
-from sonde.reports.view import View, column_name, exhibit, side
+from sonde.reports.view import View, above_or_below, column_name, exhibit
 
 if TYPE_CHECKING:
     from sonde.runs.run import Run
@@ -63,26 +63,29 @@ def build(
     stated = [Sentence(*sentence) for sentence in sentences]
     named = " · ".join(filter(None, (view.model, view.dataset, view.layout.title)))
     shown = {item.id for item in (*first, *exhibits)}  # a probe may draw a breakdown itself
-    groups = (item for item in sections.breakdowns(view) if item.id not in shown)
+    groups = (item for item in sections.breakdown_exhibits(view) if item.id not in shown)
     broken_down = [*groups, *exhibits]
     varied = [f"by-{column_name(axis)}" for axis in getattr(results.probe, "varied_columns", ())]
     levels = [item for item in broken_down if item.id in varied]
     parts = [
         Section("varied", "Varied settings", levels),
-        Section("prompts", "What was prompted", list(sections.prompted(view))),
-        Section("answers", "What the model answered", list(sections.answered(view))),
-        Section("facts", "Facts", list(sections.fact_table(view))),
+        Section("prompts", "What was prompted", list(sections.prompt_items(view))),
+        Section("answers", "What the model answered", list(sections.answer_items(view))),
+        Section("facts", "Facts", list(sections.fact_table_items(view))),
         Section("breakdowns", "Breakdowns", [i for i in broken_down if i not in levels]),
         Section(
-            "method", "Method, settings and provenance", list(sections.method(view)), folded=True
+            "method",
+            "Method, settings and provenance",
+            list(sections.method_items(view)),
+            folded=True,
         ),
     ]
     return Report(
-        title=stated[0] if stated else title(view),
+        title=stated[0] if stated else title_sentence(view),
         kicker=f"{results.probe.name.upper()} · {named}",
-        summary=stated[1:] or list(summary(view)),
-        lead=first or list(lead(view)),
-        warnings=[(heading, lines) for heading, lines in warnings(view).items() if lines],
+        summary=stated[1:] or list(summary_sentences(view)),
+        lead=first or list(headline_exhibits(view)),
+        warnings=[(heading, lines) for heading, lines in warning_sentences(view).items() if lines],
         sections=[section for section in parts if section.items],
         estimates=estimates,
         over=view.layout.over,
@@ -92,11 +95,11 @@ def build(
     )
 
 
-def scores_of_levels(view: View) -> str:
+def list_scores_of_levels(view: View) -> str:
     """The first headline at each value of the settings that are varied, which are not pooled."""
     probe = view.results.probe
     scores = [
-        f"{number(e.value, view.first.unit)} ({setting} {level})"
+        f"{format_number(e.value, view.first.unit)} ({setting} {level})"
         for setting, axis in zip(
             getattr(probe, "vary", ()), getattr(probe, "varied_columns", ()), strict=True
         )
@@ -106,15 +109,15 @@ def scores_of_levels(view: View) -> str:
     return ", ".join(scores[:LEVELS]) + ", …" * (len(scores) > LEVELS)
 
 
-def title(view: View) -> Sentence:
+def title_sentence(view: View) -> Sentence:
     """The finding: answers that collapse or the score, then the verdict against the control."""
     value, n = view.get(view.first), view.counts["prompts"]
     if view.empty:
         return say("title.empty", model=view.model, k=view.counts["empty"], n=n)
     score = {"model": view.model, "label": view.first.label}
-    if scores := scores_of_levels(view):
+    if scores := list_scores_of_levels(view):
         return say("title.varied", **score, scores=scores)
-    score["value"] = number(value.value if value else None, view.first.unit)
+    score["value"] = format_number(value.value if value else None, view.first.unit)
     if view.collapsed and view.one_relation and view.one_prompt:
         c = view.collapsed[0]
         first = say("title.collapsed", **(c._asdict() | score), k=round(c.share * c.n))
@@ -126,10 +129,10 @@ def title(view: View) -> Sentence:
     if difference is None:
         return first
     values = {"points": difference.value, "baseline": view.first.baseline_label}
-    return say(f"title.{side(difference)}", first=first, **values)
+    return say(f"title.{above_or_below(difference)}", first=first, **values)
 
 
-def summary(view: View) -> Iterator[Sentence]:
+def summary_sentences(view: View) -> Iterator[Sentence]:
     """Facts sent and excluded, the score, the control, the verdict."""
     used = col("template_no").is_in(view.results.rows["template_no"].unique().implode())
     texts = view.results.templates.filter(used)["text"].unique()
@@ -145,7 +148,7 @@ def summary(view: View) -> Iterator[Sentence]:
         yield say("prompted.several", prompts=most, **about)
     if view.empty:
         return  # as the title states, no conclusion is drawn
-    if scores := scores_of_levels(view):
+    if scores := list_scores_of_levels(view):
         yield say("score.varied", label=view.first.label, scores=scores)
         return
     for metric in dict.fromkeys((view.first, view.compared)):
@@ -159,13 +162,13 @@ def summary(view: View) -> Iterator[Sentence]:
     difference, control = view.get(metric, "difference"), view.get(metric, "baseline")
     if difference is None or control is None:
         return
-    values = {"b": number(control.value, metric.unit), "d": (difference, metric.unit)}
-    yield say(f"baseline.{side(difference)}", baseline=metric.baseline_label, **values)
+    values = {"b": format_number(control.value, metric.unit), "d": (difference, metric.unit)}
+    yield say(f"baseline.{above_or_below(difference)}", baseline=metric.baseline_label, **values)
     relations = [
         (view.get(metric, "difference", ["relation"], [id]), name)
         for id, name in view.labels.items()
     ]
-    tested = [(side(e), name) for e, name in relations if e and e.p is not None]
+    tested = [(above_or_below(e), name) for e, name in relations if e and e.p is not None]
     if len(tested) > 1:
         over, under = ([name for s, name in tested if s == wanted] for wanted in ("above", "below"))
         id = "relations.some" if over or under else "relations.none"
@@ -173,7 +176,7 @@ def summary(view: View) -> Iterator[Sentence]:
         yield say(id, over=over, under=under, per=round(view.scored / len(tested)), **counts)
 
 
-def lead(view: View) -> Iterator[Exhibit]:
+def headline_exhibits(view: View) -> Iterator[Exhibit]:
     """The headline metrics of the first one's unit with their controls; then the others."""
     rows, others, seen = [], [], set()
     for metric in view.headlines:
@@ -182,7 +185,7 @@ def lead(view: View) -> Iterator[Exhibit]:
             continue  # the same share of the same facts
         seen.add((e.value, e.n))
         if metric.unit != view.first.unit:
-            others.append((metric.label, interval(e, metric.unit)))
+            others.append((metric.label, format_interval(e, metric.unit)))
             continue
         rows.append((metric.label, "model", *e[:4]))
         control = view.get(metric, "baseline")
@@ -199,7 +202,7 @@ def lead(view: View) -> Iterator[Exhibit]:
         yield exhibit("further", "Further numbers", others, ("number", "value [95% CI]"))
 
 
-def warnings(view: View) -> dict[str, list[Sentence]]:
+def warning_sentences(view: View) -> dict[str, list[Sentence]]:
     """What to know before the numbers are read, under headings."""
     k, excluded = sum(view.reasons.values()), []
     if k >= NOTABLE * view.facts.height and "fill" in view.modes:  # there is a way to avoid it
@@ -208,13 +211,13 @@ def warnings(view: View) -> dict[str, list[Sentence]]:
             excluded = [say("excluded", k=k, n=view.facts.height, command=command)]
     return {
         "Excluded facts": excluded,
-        "Dominating answers": list(dominating(view)),
-        "Answers": list(meaningless(view)),
-        "Certificate": list(certificate(view)),
+        "Dominating answers": list(dominating_answer_warnings(view)),
+        "Answers": list(meaningless_answer_warnings(view)),
+        "Certificate": list(certificate_warnings(view)),
     }
 
 
-def dominating(view: View) -> Iterator[Sentence]:
+def dominating_answer_warnings(view: View) -> Iterator[Sentence]:
     if view.collapsed and not view.one_relation:
         k = len({c.relation for c in view.collapsed})
         yield say("collapse.relations", k=k, n=len(view.labels))
@@ -225,7 +228,7 @@ def dominating(view: View) -> Iterator[Sentence]:
             yield say("collapse.hits", **c._asdict())
 
 
-def meaningless(view: View) -> Iterator[Sentence]:
+def meaningless_answer_warnings(view: View) -> Iterator[Sentence]:
     """Answers that state nothing, and what to do about it."""
     n, model = view.counts["prompts"], view.run.manifest.model if view.run else {}
     chat, empty = model.get("chat") or {}, view.counts.get("empty", 0)
@@ -238,7 +241,7 @@ def meaningless(view: View) -> Iterator[Sentence]:
         yield say("unfinished", k=cut, n=n, flag=flag)
 
 
-def certificate(view: View) -> Iterator[Sentence]:
+def certificate_warnings(view: View) -> Iterator[Sentence]:
     """Whether the numbers of another program are known to be those of the model."""
     if view.run is None:
         return

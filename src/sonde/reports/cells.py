@@ -40,22 +40,26 @@ class Column(NamedTuple):
     bars: Sequence[float] = ()  # shares that a page draws
 
 
-def legible(text: str) -> str:
+def escape_control_characters(text: str) -> str:
     r"""The text with an escape for each control character.
 
-    >>> print(legible("caf\u00e9 \x1b[31m \u202e"))
+    >>> print(escape_control_characters("caf\u00e9 \x1b[31m \u202e"))
     café \x1b[31m \u202e
     """
     return CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
-def number(value: float | None, unit: str = "number") -> str:
+def format_number(value: float | None, unit: str = "number") -> str:
     """A number as it is read; points are differences of shares and have a sign.
 
-    >>> number(0.1234, "percent"), number(-0.0312, "points"), number(-0.0001, "points")
-    ('12.3%', '−3.1', '0.0')
-    >>> number(1234, "count"), number(0.5), number(1e-5, "p"), number(None)
-    ('1,234', '0.500', '<0.001', '–')
+    >>> format_number(0.1234, "percent"), format_number(-0.0312, "points")
+    ('12.3%', '−3.1')
+    >>> format_number(-0.0001, "points")
+    '0.0'
+    >>> format_number(1234, "count"), format_number(0.5)
+    ('1,234', '0.500')
+    >>> format_number(1e-5, "p"), format_number(None)
+    ('<0.001', '–')
     """
     if value is None or isnan(value):
         return NOT_MEASURED
@@ -76,38 +80,38 @@ def number(value: float | None, unit: str = "number") -> str:
     return text if text.strip("+−0.%") else text.lstrip("+−")
 
 
-def interval(e: Estimate, unit: str = "percent") -> str:
+def format_interval(e: Estimate, unit: str = "percent") -> str:
     """A value with its interval.
 
-    >>> interval(Estimate(0.5, 0.4, 0.61)), interval(Estimate(0.5))
+    >>> format_interval(Estimate(0.5, 0.4, 0.61)), format_interval(Estimate(0.5))
     ('50.0% [40.0, 61.0]', '50.0%')
     """
-    return number(e.value, unit) + between(e, unit, " [{}, {}]")
+    return format_number(e.value, unit) + format_ends(e, unit, " [{}, {}]")
 
 
-def between(e: Estimate, unit: str, words: str) -> str:
+def format_ends(e: Estimate, unit: str, words: str) -> str:
     """The ends of an interval in words with two gaps; nothing without an interval."""
     if e.low is None or e.high is None:
         return ""
-    return words.format(*(number(end, unit).removesuffix("%") for end in (e.low, e.high)))
+    return words.format(*(format_number(end, unit).removesuffix("%") for end in (e.low, e.high)))
 
 
-def cell(value: Any, unit: str = "") -> str:
+def format_cell(value: Any, unit: str = "") -> str:
     """Any value as text on one line; a struct of value, low and high is an estimate."""
     match value:
         case bool():
             return "✓" if value else "✗"
         case dict():
             ends = Estimate(value["value"], value.get("low"), value.get("high"))
-            return interval(ends, unit or "number")
+            return format_interval(ends, unit or "number")
         case int() | float() | None:
-            return number(value, unit or ("count" if isinstance(value, int) else "number"))
+            return format_number(value, unit or ("count" if isinstance(value, int) else "number"))
         case list() | tuple():
-            return ", ".join(map(cell, value))
-    return legible(str(value)).replace("\n", "⏎").replace("\t", " ")
+            return ", ".join(map(format_cell, value))
+    return escape_control_characters(str(value)).replace("\n", "⏎").replace("\t", " ")
 
 
-def columns(item: Exhibit) -> list[Column]:
+def text_columns(item: Exhibit) -> list[Column]:
     """A table or figure as columns of text: of a figure, a row for each label or x."""
     match item.kind:
         case "intervals" | "bars" | "shares":
@@ -120,14 +124,14 @@ def columns(item: Exhibit) -> list[Column]:
 
 
 def _column(values: pl.Series, unit: str) -> Column:
-    cells = [cell(value, unit) for value in values.to_list()]
+    cells = [format_cell(value, unit) for value in values.to_list()]
     bars = values.fill_null(0).to_list() if unit == "bar" else ()
     return Column(
         values.name, cells, isinstance(values.dtype, pl.Struct) or values.dtype.is_numeric(), bars
     )
 
 
-def by_label(
+def rows_by_label(
     frame: pl.DataFrame, row: str = "label", column: str = "color"
 ) -> dict[Any, dict[str, Any]]:
     """The rows of a figure: for each label, a row of the frame for each series."""
@@ -139,7 +143,7 @@ def by_label(
 
 def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     """A column of labels, one per series, and those columns that no figure draws."""
-    rows, unit = by_label(item.frame, row, column), item.units.get(value, "number")
+    rows, unit = rows_by_label(item.frame, row, column), item.units.get(value, "number")
     # where each label has one series, they share a column
     shared = column == "color" and all(len(series) == 1 for series in rows.values())
     names = list(dict.fromkeys(name for series in rows.values() for name in series))
@@ -151,16 +155,16 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
         if line is None:
             return ""
         if "text" in line and (shared or name == names[0]) and line["text"] is not None:
-            return cell(line["text"])
+            return format_cell(line["text"])
         ends = (line.get("low"), line.get("high"))
         ends = ends if name == names[0] or "low" in item.units else (None, None)
-        return interval(Estimate(line[value], *ends), unit)
+        return format_interval(Estimate(line[value], *ends), unit)
 
     axes = {"label": "", "x": item.x_label, "y": item.y_label}
     head = f"{item.x_label if value == 'x' else item.y_label}".strip() or "value"
     if "low" in item.frame.columns:
         head += " [95% CI]"
-    first = Column(axes[row], [cell(label, item.units.get(row, "")) for label in rows])
+    first = Column(axes[row], [format_cell(label, item.units.get(row, "")) for label in rows])
     named = item.kind in ("heat", "shares") or ("low" in item.units and len(names) > 1)
     values = [
         Column(
@@ -174,7 +178,7 @@ def _pivot(item: Exhibit, row: str, value: str, column: str) -> list[Column]:
     return [first, *values, *(_column(s, item.units.get(s.name, "")) for s in more)]
 
 
-def rows_of(shown: Sequence[Column]) -> Iterator[tuple[str, ...]]:
+def rows_of_columns(shown: Sequence[Column]) -> Iterator[tuple[str, ...]]:
     """The rows of columns."""
     return zip(*(column.cells for column in shown), strict=True)
 
@@ -191,12 +195,12 @@ def rich_table(shown: Sequence[Column]) -> "Table":
     for column in shown:
         longest = max(map(len, column.cells), default=0)
         table.add_column(
-            Text(legible(column.head)),
+            Text(escape_control_characters(column.head)),
             justify="right" if column.numeric else "left",
             overflow="fold",
             no_wrap=column.numeric,
             min_width=longest if column.numeric else min(longest, 10),
         )
-    for row in rows_of(shown):
+    for row in rows_of_columns(shown):
         table.add_row(*map(Text, row))
     return table

@@ -34,7 +34,7 @@ class Collapse(NamedTuple):
     correct: int
 
 
-def collapses(results: Results) -> list[Collapse]:
+def find_collapsed_relations(results: Results) -> list[Collapse]:
     """The relations whose answers collapse, the most extreme first."""
     results = results.about_objects()
     parts = [name for name in results.probe.separate if name in results.rows.columns]
@@ -77,11 +77,11 @@ def collapses(results: Results) -> list[Collapse]:
         share, expected = (part[name].to_numpy() / n for name in ("weight", "gold"))
         if n < ENOUGH or not expected.any():
             continue
-        size, excess = _excess(share[None, :2], expected[None, :2])
+        size, excess = _excess_shares(share[None, :2], expected[None, :2])
         covered = share[: size[0]].sum()
         if covered <= COVERED or excess[0] < EXCESS:
             continue
-        if _p(excess[0], n, expected[expected > 0]) >= LEVEL:
+        if _p_of_excess(excess[0], n, expected[expected > 0]) >= LEVEL:
             continue
         top = part.head(int(size[0]))
         if "" in top["answer"]:
@@ -105,7 +105,7 @@ def collapses(results: Results) -> list[Collapse]:
 Floats = NDArray[np.float64]
 
 
-def _excess(share: Floats, gold: Floats) -> tuple[NDArray[np.int64], Floats]:
+def _excess_shares(share: Floats, gold: Floats) -> tuple[NDArray[np.int64], Floats]:
     """How many of the one or two most frequent answers to name, and how far they exceed their share
     of gold answers; a row per draw."""
     excess = np.cumsum(share - gold, axis=1)
@@ -115,7 +115,7 @@ def _excess(share: Floats, gold: Floats) -> tuple[NDArray[np.int64], Floats]:
     return best + 1, excess[np.arange(len(best)), best]
 
 
-def _p(observed: float, n: int, gold: Floats) -> float:
+def _p_of_excess(observed: float, n: int, gold: Floats) -> float:
     """How often answers drawn from the gold distribution exceed it as much as was observed."""
     # rare gold answers are drawn together: they do not dominate, and thousands of them take time
     gold = -np.sort(-gold / gold.sum())[:FREQUENT]
@@ -123,5 +123,5 @@ def _p(observed: float, n: int, gold: Floats) -> float:
         :, :-1
     ]
     top = np.argsort(-counts, axis=1, kind="stable")[:, :2]
-    _, excess = _excess(np.take_along_axis(counts, top, axis=1) / n, gold[top])
+    _, excess = _excess_shares(np.take_along_axis(counts, top, axis=1) / n, gold[top])
     return float((excess >= observed - 1e-9).mean())

@@ -62,7 +62,7 @@ def prompts_of_facts(
         if len(frame):
             gap = pl.lit(isinstance(batch.result, OptionScores | MaskScores))
             parts.append(frame.with_columns(gap=gap))
-            top = _top(batch, frame["prompt"].to_numpy() - start, k, normalize)
+            top = _top_answers(batch, frame["prompt"].to_numpy() - start, k, normalize)
             tops.append(top.with_columns(col("prompt") + start))
         start += batch.frame.height
     text = col("prefix")
@@ -83,7 +83,7 @@ def prompts_of_facts(
     return rows.join(prompts, on="fact_no", maintain_order="left_right").drop("fact_no")
 
 
-def _top(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
+def _top_answers(batch: Answers, rows: Any, k: int, normalize: Any) -> pl.DataFrame:
     """The top answers of some prompts of a batch, with their probabilities: a row each."""
     result = batch.result.select(rows)
     match result:
@@ -112,7 +112,7 @@ def top_frame(prompt: Mapping[str, Any]) -> pl.DataFrame:
     return frame.drop("probability") if frame["probability"].is_null().all() else frame
 
 
-def page_data(facts: Facts) -> dict[str, Any]:
+def pack_fact_columns(facts: Facts) -> dict[str, Any]:
     """What a page packs of the table of facts, by column: all of them, or a random sample of many.
 
     `deep` lists the rows whose prompts are on the page too.

@@ -12,7 +12,13 @@ import polars as pl
 
 from sonde.core.plain import plain
 from sonde.evaluation.layout import Exhibit, Over
-from sonde.reports.cells import Column, cell, columns, legible, rows_of
+from sonde.reports.cells import (
+    Column,
+    escape_control_characters,
+    format_cell,
+    rows_of_columns,
+    text_columns,
+)
 from sonde.reports.model import Facts, Report
 from sonde.reports.sentences import text
 from sonde.reports.svg import standalone, svg
@@ -24,7 +30,7 @@ LATEX = str.maketrans(
 )
 
 
-def dotted(
+def estimates_by_dotted_name(
     estimates: pl.DataFrame, over: Over = "relations", runs: str = "control"
 ) -> dict[str, dict[str, Any]]:
     """Estimates by stable names: METRIC[.baseline|.difference][.OVER][.GROUPBY.GROUP …].
@@ -51,7 +57,7 @@ def as_json(report: Report) -> dict[str, Any]:
     """The title, sentences, numbers and provenance."""
     estimates: Mapping[str, Any]
     if isinstance(report.estimates, pl.DataFrame):
-        estimates = dotted(report.estimates, report.over, report.runs)
+        estimates = estimates_by_dotted_name(report.estimates, report.over, report.runs)
     else:
         numbers = report.estimates.items()
         estimates = {
@@ -75,7 +81,7 @@ def as_json(report: Report) -> dict[str, Any]:
     }
 
 
-def _named(report: Report) -> dict[str, Exhibit]:
+def _exhibits_by_file_name(report: Report) -> dict[str, Exhibit]:
     """Tables and figures by a file name; those of one id are numbered."""
     named: dict[str, Exhibit] = {}
     for item in report.items():
@@ -89,7 +95,7 @@ def _named(report: Report) -> dict[str, Exhibit]:
     return named
 
 
-def _write(folder: Path, suffix: str, texts: Iterable[tuple[str, str]]) -> list[Path]:
+def _write_files(folder: Path, suffix: str, texts: Iterable[tuple[str, str]]) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, words in texts:
@@ -100,20 +106,20 @@ def _write(folder: Path, suffix: str, texts: Iterable[tuple[str, str]]) -> list[
 
 def write_csv(report: Report, folder: Path) -> list[Path]:
     """The numbers behind each table and figure as they are, the facts and the estimates."""
-    tables = {name: item.frame for name, item in _named(report).items()}
+    tables = {name: item.frame for name, item in _exhibits_by_file_name(report).items()}
     tables |= {item.id: item.frame for item in report.items() if isinstance(item, Facts)}
     if isinstance(report.estimates, pl.DataFrame):
         tables["estimates"] = report.estimates
     else:
         lines = [{"name": name, **e._asdict()} for name, e in report.estimates.items()]
         tables["estimates"] = pl.DataFrame(lines, infer_schema_length=None)
-    return _write(folder, ".csv", ((name, _csv(frame)) for name, frame in tables.items()))
+    return _write_files(folder, ".csv", ((name, _csv(frame)) for name, frame in tables.items()))
 
 
 def _csv(frame: pl.DataFrame) -> str:
     file = StringIO()
     writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(map(legible, frame.columns))
+    writer.writerow(map(escape_control_characters, frame.columns))
     writer.writerows([_plain(value) for value in row] for row in frame.iter_rows())
     return file.getvalue()
 
@@ -121,7 +127,7 @@ def _csv(frame: pl.DataFrame) -> str:
 def _plain(value: Any) -> Any:
     match value:
         case str():
-            return legible(value)
+            return escape_control_characters(value)
         case list() | tuple():
             return "; ".join(str(_plain(part)) for part in value)
         case dict():
@@ -131,18 +137,22 @@ def _plain(value: Any) -> Any:
 
 def write_latex(report: Report, folder: Path) -> list[Path]:
     """Each table and figure as a booktabs table."""
-    items = [(name, item) for name, item in _named(report).items() if item.kind != "strip"]
-    texts = ((name, latex_table(columns(item), item.title)) for name, item in items)
-    return _write(folder, ".tex", texts)
+    items = [
+        (name, item)
+        for name, item in _exhibits_by_file_name(report).items()
+        if item.kind != "strip"
+    ]
+    texts = ((name, latex_table(text_columns(item), item.title)) for name, item in items)
+    return _write_files(folder, ".tex", texts)
 
 
 def latex_table(shown: Sequence[Column], caption: str) -> str:
     layout = "".join("r" if column.numeric else "l" for column in shown)
-    rows = [[column.head for column in shown], *rows_of(shown)]
-    lines = [" & ".join(cell(c).translate(LATEX) for c in row) + r" \\" for row in rows]
+    rows = [[column.head for column in shown], *rows_of_columns(shown)]
+    lines = [" & ".join(format_cell(c).translate(LATEX) for c in row) + r" \\" for row in rows]
     head, *body = lines
     return "\n".join((
-        r"\begin{table}", rf"\caption{{{cell(caption).translate(LATEX)}}}",
+        r"\begin{table}", rf"\caption{{{format_cell(caption).translate(LATEX)}}}",
         rf"\begin{{tabular}}{{{layout}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule",
         r"\end{tabular}", r"\end{table}", "",
     ))  # fmt: skip
@@ -150,8 +160,12 @@ def latex_table(shown: Sequence[Column], caption: str) -> str:
 
 def write_svg(report: Report, folder: Path) -> list[Path]:
     """Each figure."""
-    items = [(name, item) for name, item in _named(report).items() if item.kind != "table"]
-    return _write(folder, ".svg", ((name, standalone(svg(item))) for name, item in items))
+    items = [
+        (name, item)
+        for name, item in _exhibits_by_file_name(report).items()
+        if item.kind != "table"
+    ]
+    return _write_files(folder, ".svg", ((name, standalone(svg(item))) for name, item in items))
 
 
 def as_markdown(report: Report) -> str:
@@ -175,11 +189,16 @@ def as_markdown(report: Report) -> str:
 
 
 def markdown_table(item: Exhibit) -> list[str]:
-    shown = columns(item)
+    shown = text_columns(item)
     rows = [[column.head for column in shown], ["---:" if c.numeric else "---" for c in shown]]
-    rows += map(list, rows_of(shown))
-    table = ["| " + " | ".join(_escaped(cell(c)) for c in row) + " |" for row in rows]
-    return [f"**{_escaped(cell(item.title))}** {_escaped(item.note)}".strip(), "", *table, ""]
+    rows += map(list, rows_of_columns(shown))
+    table = ["| " + " | ".join(_escaped(format_cell(c)) for c in row) + " |" for row in rows]
+    return [
+        f"**{_escaped(format_cell(item.title))}** {_escaped(item.note)}".strip(),
+        "",
+        *table,
+        "",
+    ]
 
 
 def _escaped(words: str) -> str:

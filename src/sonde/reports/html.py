@@ -17,8 +17,8 @@ from markupsafe import Markup
 
 from sonde.evaluation.layout import Exhibit
 from sonde.reports import sentences
-from sonde.reports.cells import CONTROLS, columns, legible
-from sonde.reports.depth import page_data
+from sonde.reports.cells import CONTROLS, escape_control_characters, text_columns
+from sonde.reports.depth import pack_fact_columns
 from sonde.reports.model import Facts, Item, Report
 from sonde.reports.svg import svg
 
@@ -27,9 +27,9 @@ ROWS = 50  # of a table
 PLAIN = 150_000  # characters
 
 
-def page(report: Report) -> str:
+def render_page(report: Report) -> str:
     """The whole report as one HTML file."""
-    style, script = asset("page.css"), asset("page.js")
+    style, script = read_asset("page.css"), read_asset("page.js")
     policy = (
         f"default-src 'none'; script-src {digest(script)}; style-src {digest(style)}; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -47,7 +47,7 @@ def page(report: Report) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     return (files("sonde.reports") / name).read_text(encoding="utf-8")
 
 
@@ -63,20 +63,20 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        finalize=lambda x: legible(x) if type(x) is str else x,
+        finalize=lambda x: escape_control_characters(x) if type(x) is str else x,
     )
     environment.filters |= {
         "say": lambda line: Markup(sentences.text(line, html=True)),
-        "kind": kind,
+        "kind": template_kind,
         "is_wide": is_wide,
-        "columns": columns,
-        "packed": packed,
+        "columns": text_columns,
+        "packed": pack_facts,
         "drawings": drawings,
     }
     return environment
 
 
-def kind(item: Item) -> str:
+def template_kind(item: Item) -> str:
     """How a template shows an item."""
     if isinstance(item, Facts):
         return "facts"
@@ -88,7 +88,7 @@ def kind(item: Item) -> str:
 def is_wide(item: Item) -> bool:
     """Whether an item takes the width of the page."""
     if isinstance(item, Exhibit) and item.kind not in ("heat", "strip"):
-        return len(columns(item)) > 4
+        return len(text_columns(item)) > 4
     return True
 
 
@@ -98,10 +98,10 @@ def drawings(figure: Exhibit, width: int) -> Markup:
     return Markup("".join(f'<div class="{css}">{svg(figure, w)}</div>' for css, w in both))
 
 
-def packed(facts: Facts) -> Markup:
+def pack_facts(facts: Facts) -> Markup:
     """JSON; of many facts deflated, which the script can unpack only after the page has loaded."""
-    written = json.dumps(page_data(facts), ensure_ascii=False, separators=(",", ":"))
-    written = CONTROLS.sub(lambda match: f"\\{legible(match[0])}", written)
+    written = json.dumps(pack_fact_columns(facts), ensure_ascii=False, separators=(",", ":"))
+    written = CONTROLS.sub(lambda match: f"\\{escape_control_characters(match[0])}", written)
     # those that JSON escapes
     written = re.sub(r"\\(u00[01]\w|[bfr])|\\.", lambda e: "\\" * bool(e[1]) + e[0], written)
     if len(written) <= PLAIN:

@@ -1,7 +1,7 @@
 """Reports of cards, labs and attributions as reports: until those packages build theirs directly.
 
-`modern(report)` turns a `core.reports.Report` into a `reports.model.Report`; the rest builds tables
-and figures of the former from estimates by name.
+`to_report(report)` turns a `core.reports.Report` into a `reports.model.Report`; the rest builds
+tables and figures of the former from estimates by name.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from sonde.core.facts import Relation
 from sonde.core.reports import Column, ColumnKind, Estimate, Estimates, Metric, Table
 from sonde.evaluation.layout import Exhibit
 from sonde.reports.cells import Estimate as Shown
-from sonde.reports.cells import cell, interval, number
+from sonde.reports.cells import format_cell, format_interval, format_number
 from sonde.reports.model import Item, Report, Section
 
 RELATIONS, FACTS = "mean_over_relations", "mean_over_facts"
@@ -117,12 +117,12 @@ def headline(metric: Metric, over: str = "", *, label: str = "") -> old.Headline
     return old.Headline(label=label, estimate=metric.at(over), kind=metric.unit)
 
 
-def shown(*parts: Part | None) -> tuple[Part, ...]:
+def without_none(*parts: Part | None) -> tuple[Part, ...]:
     """The parts that there are."""
     return tuple(part for part in parts if part)
 
 
-def dots(
+def dot_plot(
     estimates: Estimates,
     places: Mapping[str, str],
     series: Named,
@@ -160,14 +160,14 @@ def curve(name: str, points: Iterable[tuple[float, Estimate]]) -> old.Curve:
     )
 
 
-def modern(report: old.Report) -> Report:
+def to_report(report: old.Report) -> Report:
     """The same report for all outputs."""
     summary = [report.summary] if report.summary else []
     numbers = {
         name: Shown(e.value, e.low, e.high, e.n, e.p) for name, e in report.estimates.items()
     }
     for line in report.headlines:
-        summary.append(f"{line.label}: {interval(numbers[line.estimate], line.kind)}.")
+        summary.append(f"{line.label}: {format_interval(numbers[line.estimate], line.kind)}.")
     figures: list[Item] = [exhibit for figure in report.figures for exhibit in _figure(figure)]
     tables: list[Item] = [_table(table) for table in report.tables]
     sections = [
@@ -204,7 +204,7 @@ def _table(table: Table) -> Exhibit:
         elif kinds <= {int, float} and kinds:
             columns[name] = pl.Series(values, dtype=pl.Float64 if float in kinds else pl.Int64)
         else:
-            texts = [None if v is None else cell(v, units[name]) for v in values]
+            texts = [None if v is None else format_cell(v, units[name]) for v in values]
             columns[name], units[name] = pl.Series(texts, dtype=pl.String), ""
     return Exhibit(table.id, table.title, pl.DataFrame(columns), units, note=table.note)
 
@@ -240,7 +240,7 @@ def _figure(figure: Any) -> Iterator[Exhibit]:
             kind, units = "histogram", {"x": unit, "y": "count"}
             more = {"x_label": figure.axis}
             rows = [{"x": x, "y": y} for x, y in zip(figure.edges, figure.counts, strict=False)]
-            marks = ", ".join(f"{name} {number(x, unit)}" for name, x in figure.marks)
+            marks = ", ".join(f"{name} {format_number(x, unit)}" for name, x in figure.marks)
             note = " ".join(filter(None, (note, marks)))
         case old.HeatStrip():
             kind, units = "strip", {"color": "number"}
@@ -267,6 +267,6 @@ def html(part: Any) -> str:
     from sonde.reports.notebook import exhibit_html, report_html
 
     if isinstance(part, old.Report):
-        return report_html(modern(part))
+        return report_html(to_report(part))
     parts = [_table(part)] if isinstance(part, Table) else list(_figure(part))
     return "".join(map(exhibit_html, parts))

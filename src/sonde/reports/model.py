@@ -126,9 +126,9 @@ class Report:
 
     def to_html(self) -> str:
         """A page that needs nothing else."""
-        from sonde.reports.html import page
+        from sonde.reports.html import render_page
 
-        return page(self)
+        return render_page(self)
 
     def to_terminal(self, width: int = 80, *, brief: bool = False) -> str:
         """Plain text."""

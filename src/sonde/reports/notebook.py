@@ -3,16 +3,15 @@
 from html import escape
 
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.html import page
+from sonde.reports.html import render_page
 from sonde.reports.model import Report, Section
 
 
 def report_html(report: Report, height: int = 700) -> str:
     """The page in a frame, which keeps its style and script apart from those of the notebook."""
     style = f"width:100%;height:{height}px;border:1px solid #ccc"
-    return (
-        f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{escape(page(report))}"></iframe>'
-    )
+    page = escape(render_page(report))
+    return f'<iframe sandbox="allow-scripts" style="{style}" srcdoc="{page}"></iframe>'
 
 
 def exhibit_html(item: Exhibit) -> str:

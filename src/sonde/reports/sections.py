@@ -8,7 +8,7 @@ from polars import col
 
 from sonde.evaluation.groups import TRENDS
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import Estimate, interval, number
+from sonde.reports.cells import Estimate, format_interval, format_number
 from sonde.reports.collapse import COVERED, EXCESS, LEVEL
 from sonde.reports.depth import SHOWN, prompts_of_facts, top_frame
 from sonde.reports.model import Facts, Item
@@ -16,10 +16,10 @@ from sonde.reports.sentences import say
 from sonde.reports.view import (
     USER,
     View,
+    above_or_below,
     column_name,
     english,
     exhibit,
-    side,
     stored_answers,
     to_estimate,
 )
@@ -30,7 +30,7 @@ COUNTS = ("n", "correct", "gold")
 INTERVAL = ("label", "color", "x", "low", "high")
 
 
-def prompted(view: View) -> Iterator[Item]:
+def prompt_items(view: View) -> Iterator[Item]:
     """How the model was prompted, and one prompt with its top answers."""
     options = view.facts["n_options"].max() if "n_options" in view.facts.columns else 0
     which = "some prompts" if len(view.modes) > 1 else "each prompt"
@@ -50,13 +50,13 @@ def prompted(view: View) -> Iterator[Item]:
             return
 
 
-def answered(view: View) -> Iterator[Item]:
+def answer_items(view: View) -> Iterator[Item]:
     """Answers next to gold answers; over several relations, where answers collapse."""
     if view.collapsed and not view.one_relation:
         rows: list[tuple[Any, ...]] = []
         for c in view.collapsed[:BARS]:
             label = f"{c.label}: {', '.join(c.names)}"
-            text = f"{number(c.share, 'percent')}, gold {number(c.gold, 'percent')}"
+            text = f"{format_number(c.share, 'percent')}, gold {format_number(c.gold, 'percent')}"
             rows += [(label, "answers", c.share, text), (label, "gold answers", c.gold, None)]
         some = len(view.collapsed) > BARS
         note = english("collapse.figure", k=BARS, n=len(view.collapsed)) if some else ""
@@ -64,10 +64,10 @@ def answered(view: View) -> Iterator[Item]:
         units = {"x": "percent", "color": "control"}
         yield exhibit("collapsed", title, rows, heads, units=units, kind="bars", note=note)
     else:
-        yield from distribution(view)
+        yield from answer_distribution_exhibits(view)
 
 
-def distribution(view: View) -> Iterator[Exhibit]:
+def answer_distribution_exhibits(view: View) -> Iterator[Exhibit]:
     """The most frequent answers and gold answers; of several tasks, of that with most prompts."""
     counts = view.results.about_objects().answer_distribution()
     counts = counts.with_columns(col(pl.Enum).cast(pl.String))
@@ -97,7 +97,7 @@ def distribution(view: View) -> Iterator[Exhibit]:
     yield exhibit("answers", title, rows, heads, units=units, kind="bars", note=note)
 
 
-def fact_table(view: View) -> Iterator[Item]:
+def fact_table_items(view: View) -> Iterator[Item]:
     """Every fact with its answers; those that are excluded without."""
     facts, rows = view.facts, view.results.rows.columns
     wanted = ["subject", *view.layout.browse, *(["confidence"] if "confidence" in rows else [])]
@@ -151,7 +151,7 @@ def fact_table(view: View) -> Iterator[Item]:
     )
 
 
-def breakdowns(view: View) -> Iterator[Exhibit]:
+def breakdown_exhibits(view: View) -> Iterator[Exhibit]:
     """The headline in each group, then contrasts."""
     seen = set()
     for by in view.plain["group_by"].unique(maintain_order=True).to_list():
@@ -163,11 +163,11 @@ def breakdowns(view: View) -> Iterator[Exhibit]:
             and (view.one_relation or inner != ["template_no"])
         ):
             seen.add(inner[0])
-            yield from groups(view, by, inner[0])
-    yield from differences(view)
+            yield from group_exhibits(view, by, inner[0])
+    yield from difference_exhibits(view)
 
 
-def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
+def group_exhibits(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     """A metric and its control in each group of a column."""
     part = view.plain.filter(col("group_by") == list(by), of="value")
     several = part.filter(pl.len().over("metric") > 1)  # one value of a group compares nothing
@@ -198,7 +198,7 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
             if e := view.get(metric, of, keys, group):
                 rows.append((label, series, *e[:4], *more))
     tests = [e for g in values if (e := view.get(metric, "difference", by, g)) and e.p is not None]
-    clear = sum(side(e) != "none" for e in tests)
+    clear = sum(above_or_below(e) != "none" for e in tests)
     note = english("groups.tested" if tests else "groups.plain", k=clear, n=len(tests))
     if trend := view.get(TRENDS[0], "value", ["number"], [name.removeprefix(USER[1])]):
         note += " " + english("trend", name=column_name(name), e=(trend, "number"))
@@ -214,7 +214,7 @@ def groups(view: View, by: Sequence[str], name: str) -> Iterator[Exhibit]:
     )
 
 
-def differences(view: View) -> Iterator[Exhibit]:
+def difference_exhibits(view: View) -> Iterator[Exhibit]:
     """Each level of an axis minus its reference, and the model minus each control."""
     lines = view.differences.filter(~col("group_by").list.contains("relation"), of="difference")
     shown = {*view.layout.headlines, *view.layout.columns}
@@ -238,7 +238,7 @@ def differences(view: View) -> Iterator[Exhibit]:
         )
 
 
-def method(view: View) -> Iterator[Item]:
+def method_items(view: View) -> Iterator[Item]:
     """How numbers are made, every metric, what was counted, settings and provenance."""
     for mode in view.modes:
         yield say(f"method.{mode}")
@@ -248,19 +248,19 @@ def method(view: View) -> Iterator[Item]:
     yield say("method.collapse", covered=COVERED, excess=EXCESS, level=LEVEL)
     yield from view.layout.notes
     values = ((m, view.get(m)) for m in view.metrics.values())
-    rows = [(m.label, m.help, interval(e, m.unit)) for m, e in values if e]
+    rows = [(m.label, m.help, format_interval(e, m.unit)) for m, e in values if e]
     yield exhibit("metrics", "Metrics", rows, ("metric", "meaning", "value [95% CI]"))
     counts = [(name.replace(".", ": "), n) for name, n in view.counts.items()]
     yield exhibit("counts", "Counts", counts, ("count", "number"))
     if view.run:
-        settings = list(flat(view.run.provenance()))
+        settings = list(flatten_settings(view.run.provenance()))
         yield exhibit("provenance", "Settings and provenance", settings, ("setting", "value"))
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
+def flatten_settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     """Nested settings as pairs of a dotted name and a value."""
     for name, value in values.items():
         if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
+            yield from flatten_settings(value, f"{prefix}{name}.")
         elif value not in ("", None, [], ()):
             yield f"{prefix}{name}", str(value)

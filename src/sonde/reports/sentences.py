@@ -10,7 +10,7 @@ from html import escape
 from string import Formatter
 from typing import Any, NamedTuple
 
-from sonde.reports.cells import Estimate, between, legible, number
+from sonde.reports.cells import Estimate, escape_control_characters, format_ends, format_number
 
 SENTENCES = {
     # titles
@@ -155,7 +155,7 @@ def say(id: str, **values: Any) -> Sentence:
 def text(line: Line, html: bool = False) -> str:
     """A sentence in English; as HTML every value is escaped."""
     if isinstance(line, str):
-        return escape(legible(line)) if html else legible(line)
+        return escape(escape_control_characters(line)) if html else escape_control_characters(line)
     return _Render(html).vformat(SENTENCES[line.id], (), line.values)
 
 
@@ -171,7 +171,7 @@ def count(n: int, noun: str) -> str:
 
 def estimate(e: tuple[Estimate, str]) -> str:
     value, unit = e
-    return number(value.value, unit) + between(value, unit, " (95%\u00a0CI {} to {})")
+    return format_number(value.value, unit) + format_ends(value, unit, " (95%\u00a0CI {} to {})")
 
 
 def change(e: tuple[Estimate, str]) -> str:
@@ -179,11 +179,13 @@ def change(e: tuple[Estimate, str]) -> str:
     value, unit = e
     unit = {"percent": "points"}.get(unit, unit)
     words = "\u00a0points" if unit == "points" else ""
-    inside = [ends] if (ends := between(value, unit, "95%\u00a0CI {} to {}")) else []
+    inside = [ends] if (ends := format_ends(value, unit, "95%\u00a0CI {} to {}")) else []
     if value.p is not None:
-        inside.append(f"p = {number(value.p, 'p')}".replace("= <", "< ").replace(" ", "\u00a0"))
+        inside.append(
+            f"p = {format_number(value.p, 'p')}".replace("= <", "< ").replace(" ", "\u00a0")
+        )
     brackets = f" ({', '.join(inside)})" if inside else ""
-    return f"{number(value.value, unit)}{words}{brackets}"
+    return f"{format_number(value.value, unit)}{words}{brackets}"
 
 
 def listed(names: Sequence[str]) -> str:
@@ -210,9 +212,9 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "code": str,
     "name": str,  # of a model: a page breaks it only if it must
     "capital": lambda words: words[:1].upper() + words[1:],
-    "percent": lambda x: number(x, "percent"),
+    "percent": lambda x: format_number(x, "percent"),
     "size": lambda x: f"{abs(x) * 100:.1f} points",
-    "count": lambda n: number(n, "count"),
+    "count": lambda n: format_number(n, "count"),
     "estimate": estimate,
     "change": change,
     "quoted": quoted,
@@ -221,7 +223,7 @@ FORMATS: dict[str, Callable[[Any], str]] = {
     "dropped": dropped,
     "system": lambda words: f", with the system text “{words}”" if words else "",
     "options": lambda n: f"{n:,} options" if n else "options",
-    "ranked": lambda rank: f", gold answer at rank {number(rank, 'count')}" if rank else "",
+    "ranked": lambda rank: f", gold answer at rank {format_number(rank, 'count')}" if rank else "",
 }
 
 
@@ -238,7 +240,7 @@ class _Render(Formatter):
         if kind == "sentence" or isinstance(value, Sentence):
             return text(value, self.html)
         plain = count(value, kind[1:]) if kind.startswith("#") else FORMATS[kind](value)
-        plain = legible(plain)
+        plain = escape_control_characters(plain)
         if not self.html:
             return f"`{plain}`" if kind == "code" else plain
         tag = kind if kind in ("code", "name") else "strong" if bold else "bdi"

@@ -13,7 +13,13 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import by_label, cell, columns, legible, number
+from sonde.reports.cells import (
+    escape_control_characters,
+    format_cell,
+    format_number,
+    rows_by_label,
+    text_columns,
+)
 
 SIZE, SMALL, ROW, NARROW = 13, 11.5, 24, 440
 SERIES = "abcdef"  # classes of series; a control is gray
@@ -50,7 +56,7 @@ def svg(item: Exhibit, width: int = 720) -> str:
     """The figure, drawn for a width in pixels."""
     parts, height, wide = DRAW[item.kind](item, width)
     size = f'viewBox="0 0 {wide:.0f} {height:.0f}" width="{wide:.0f}" height="{height:.0f}"'
-    title = escape(legible(item.title))
+    title = escape(escape_control_characters(item.title))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}">'
         f"{''.join(parts)}</svg>"
@@ -86,7 +92,7 @@ def label(
     size: float = SIZE,
 ) -> str:
     """A text; one that is longer than its room is cut, and whole in the tooltip."""
-    text = short = legible(text)
+    text = short = escape_control_characters(text)
     if room and measure(text, size) > room:
         while short and measure(short + "…", size) > room:
             short = short[:-1]
@@ -114,7 +120,7 @@ def mark(x: float, y: float, css: str, title: str = "") -> str:
         CONTROL: "m0 -5.5l5 5.5l-5 5.5l-5 -5.5z",
     }
     d = shapes.get(css, "m-4 -4h8v8h-8z")
-    inside = f"<title>{escape(legible(title))}</title>" if title else ""
+    inside = f"<title>{escape(escape_control_characters(title))}</title>" if title else ""
     return f'<path d="M{x:.1f} {y:.1f}{d}" class="{css}">{inside}</path>'
 
 
@@ -185,9 +191,9 @@ def intervals(item: Exhibit, width: float) -> Drawing:
     A narrow drawing has the label and the first text above each lane.
     """
     narrow = width < NARROW
-    rows, css = list(by_label(item.frame).items()), series(item)
+    rows, css = list(rows_by_label(item.frame).items()), series(item)
     shared = all(len(points) == 1 for _, points in rows)
-    texts = columns(item)[1 : 2 if narrow else None]
+    texts = text_columns(item)[1 : 2 if narrow else None]
     room = [max(map(measure, (column.head, *column.cells))) + 16 for column in texts]
     longest = max(measure(str(name)) for name, _ in rows) * 1.08 + 14
     left = 8.0 if narrow else min(longest, 0.4 * width)
@@ -214,7 +220,7 @@ def intervals(item: Exhibit, width: float) -> Drawing:
         base, space = (y + 15, width - room[0]) if narrow else (y + tall / 2 + 4.5, left - 12)
         if narrow:  # no axis runs through the texts
             parts.append(rect(0, y, width, head, "ground"))
-        parts.append(label(0, base, cell(name), bold, room=space))
+        parts.append(label(0, base, format_cell(name), bold, room=space))
         for x, column in zip(ends, texts, strict=True):
             css_of = bold if column is texts[0] else f"m {bold}"
             parts.append(label(x, base, column.cells[i], css_of, "end"))
@@ -234,8 +240,12 @@ def bars(item: Exhibit, width: float) -> Drawing:
 
     Long labels of a narrow drawing are above the bars.
     """
-    rows, css, stacked = list(by_label(item.frame).items()), series(item), item.kind == "shares"
-    texts = [""] * len(rows) if stacked else columns(item)[1].cells
+    rows, css, stacked = (
+        list(rows_by_label(item.frame).items()),
+        series(item),
+        item.kind == "shares",
+    )
+    texts = [""] * len(rows) if stacked else text_columns(item)[1].cells
     longest = max(measure(str(name)) for name, _ in rows) * 1.08 + 14
     above = width < NARROW and longest > 0.4 * width
     left = 0.0 if above else min(longest, 0.4 * width)
@@ -254,7 +264,7 @@ def bars(item: Exhibit, width: float) -> Drawing:
         y, x = top + 2 + (tall + head) * i, left
         middle = y + head + tall / 2
         place = (0.0, y + 13, "", width) if above else (left - 10, middle + 4.5, "end", left - 12)
-        parts.append(label(place[0], place[1], cell(name), "", place[2], place[3]))
+        parts.append(label(place[0], place[1], format_cell(name), "", place[2], place[3]))
         for k, (color, row) in enumerate(points.items()):
             lane = middle - thick * lanes / 2 + (0 if stacked else thick * k)
             wide = (row["x"] or 0) * scale
@@ -262,7 +272,7 @@ def bars(item: Exhibit, width: float) -> Drawing:
             if row.get("part"):
                 parts.append(rect(left, lane, row["part"] * scale, thick - 1, "k"))
             if stacked:
-                share = number(row["x"], "percent")
+                share = format_number(row["x"], "percent")
                 if measure(share, SMALL) + 6 < wide:
                     parts.append(label(x + wide / 2, lane + 13, share, "on", "middle", size=SMALL))
                 x += wide
@@ -337,28 +347,32 @@ def shade(
 
 def heat(item: Exhibit, width: float) -> Drawing:
     """A field of cells."""
-    rows = by_label(item.frame, "y", "x")
+    rows = rows_by_label(item.frame, "y", "x")
     names = list(dict.fromkeys(item.frame["x"]))
     left = min(max(measure(str(name)) for name in rows) * 1.05 + 12, 0.34 * width)
     wide = min((width - left - 40) / len(names), 44)
     top = min(max(measure(str(name), SMALL) for name in names), 120) * 0.72 + 26
     tall = min(22.0, max(16.0, wide))
-    limit, unit = strongest(item), item.units.get("color", "number")
+    limit, unit = largest_magnitude(item), item.units.get("color", "number")
     parts = [
         label(left, 12, item.x_label, "m", size=SMALL),
         label(0, top - 6, item.y_label, "m", room=left, size=SMALL),
     ]
     for j, name in enumerate(names):
         turn = f"translate({left + wide * (j + 0.5):.1f} {top - 6:.1f}) rotate(-45)"
-        parts.append(f'<g transform="{turn}">{label(0, 0, cell(name), room=120, size=SMALL)}</g>')
+        parts.append(
+            f'<g transform="{turn}">{label(0, 0, format_cell(name), room=120, size=SMALL)}</g>'
+        )
     for i, (row, values) in enumerate(rows.items()):
         y = top + tall * i
-        parts.append(label(left - 8, y + tall / 2 + 4.5, cell(row), "", "end", left - 10))
+        parts.append(label(left - 8, y + tall / 2 + 4.5, format_cell(row), "", "end", left - 10))
         for j, name in enumerate(names):
             x, point = left + wide * j, values.get(name, {})
             value = point.get("color")
             parts.append(shade(x, y, wide - 1, tall - 1, value, limit))
-            text = "" if value is None else point.get("text") or number(value, unit).rstrip("%")
+            text = (
+                "" if value is None else point.get("text") or format_number(value, unit).rstrip("%")
+            )
             if wide > measure(text, SMALL):
                 css = "on" if abs(value or 0) > limit / 2 else ""
                 middle = x + wide / 2, y + tall / 2 + 4
@@ -366,18 +380,18 @@ def heat(item: Exhibit, width: float) -> Drawing:
     return parts, top + tall * len(rows) + 6, width
 
 
-def strongest(item: Exhibit) -> float:
+def largest_magnitude(item: Exhibit) -> float:
     return item.limit or item.frame["color"].abs().max() or 1.0  # type: ignore[return-value]
 
 
 def strip(item: Exhibit, width: float) -> Drawing:
     """Tokens in reading order on a ground as strong as their weight; lines break at the width."""
-    limit, parts, y = strongest(item), list[str](), 0.0
+    limit, parts, y = largest_magnitude(item), list[str](), 0.0
     for (title,), tokens in item.frame.partition_by("y", as_dict=True, maintain_order=True).items():
-        parts.append(label(0, y + 14, cell(title), "w", room=width))
+        parts.append(label(0, y + 14, format_cell(title), "w", room=width))
         x, y = 0.0, y + 22
         for token, weight in tokens.select("label", "color").iter_rows():
-            shown = cell(token).replace(" ", "·") or "∅"
+            shown = format_cell(token).replace(" ", "·") or "∅"
             wide = measure(shown) * 1.05 + 8
             if x and x + wide > width:
                 x, y = 0.0, y + 24

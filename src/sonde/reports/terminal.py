@@ -10,7 +10,14 @@ from rich.panel import Panel
 from rich.text import Text
 
 from sonde.evaluation.layout import Exhibit
-from sonde.reports.cells import Column, cell, columns, legible, number, rich_table
+from sonde.reports.cells import (
+    Column,
+    escape_control_characters,
+    format_cell,
+    format_number,
+    rich_table,
+    text_columns,
+)
 from sonde.reports.model import Facts, Item, Report
 from sonde.reports.sentences import Line, text
 
@@ -21,7 +28,7 @@ BRIEF = ("varied", "answers", "facts", "changed")  # sections of a run that a br
 def show(report: Report, console: Console, *, brief: bool = False) -> None:
     """Print a report; a brief one fits on few screens and names what it leaves out."""
     if report.kicker:
-        console.print(Text(legible(report.kicker), "dim"))
+        console.print(Text(escape_control_characters(report.kicker), "dim"))
     console.print(Text(text(report.title), "bold"))
     if report.summary:
         console.print()
@@ -70,11 +77,11 @@ def _parts(item: Item, width: int) -> Iterator[RenderableType]:
         yield _paragraph([item])
         return
     yield Text()
-    yield Text(legible(item.title), "bold")
+    yield Text(escape_control_characters(item.title), "bold")
     if item.kind == "strip":
         yield from _strips(item)
     else:
-        shown, dropped = _fitting(columns(item), width)
+        shown, dropped = _fitting(text_columns(item), width)
         rows = len(shown[0].cells) if shown else 0
         yield rich_table([column._replace(cells=column.cells[:ROWS]) for column in shown])
         if rows > ROWS:
@@ -82,7 +89,7 @@ def _parts(item: Item, width: int) -> Iterator[RenderableType]:
         if dropped:
             yield Text(f"In the HTML report also: {', '.join(dropped)}", "dim")
     if item.note:
-        yield Text(legible(item.note), "dim")
+        yield Text(escape_control_characters(item.note), "dim")
 
 
 def _fitting(every: list[Column], width: int) -> tuple[list[Column], list[str]]:
@@ -102,12 +109,12 @@ def _strips(item: Exhibit) -> Iterator[Text]:
     """Each token with its weight in brackets."""
     unit = item.units.get("color", "number")
     for (title,), tokens in item.frame.partition_by("y", as_dict=True, maintain_order=True).items():
-        yield Text(cell(title), "bold")
+        yield Text(format_cell(title), "bold")
         line = Text()
         for token, weight in tokens.select("label", "color").iter_rows():
-            line.append(cell(token))
+            line.append(format_cell(token))
             if weight:
-                line.append(f"[{number(weight, unit)}]", "blue" if weight > 0 else "red")
+                line.append(f"[{format_number(weight, unit)}]", "blue" if weight > 0 else "red")
         yield line
 
 
@@ -122,12 +129,12 @@ def _facts(item: Facts, width: int) -> Iterator[RenderableType]:
         if unit == "answer":
             shares = part[item.shares(name)]
             marks = {None: "–", 0.0: "✗", 1.0: "✓"}
-            texts = ("(empty)" if value == "" else cell(value) for value in values)
+            texts = ("(empty)" if value == "" else format_cell(value) for value in values)
             cells = [f"{marks.get(s, '~')} {v}" for s, v in zip(shares, texts, strict=True)]
         elif unit == "share":
             cells = ["–" if v is None else f"{v[0]:.0f} of {v[1]:.0f}" for v in values]
         else:
-            cells = [cell(value, unit) for value in values]
+            cells = [format_cell(value, unit) for value in values]
         shown.append(Column(name, cells, part[name].dtype.is_numeric()))
     shown, _ = _fitting(shown, width)
     yield rich_table(shown)

@@ -15,8 +15,8 @@ from sonde.evaluation.estimate import Metric
 from sonde.evaluation.layout import Exhibit
 from sonde.evaluation.stats import LEVEL
 from sonde.evaluation.tables import Results
-from sonde.reports.cells import Estimate, legible
-from sonde.reports.collapse import collapses
+from sonde.reports.cells import Estimate, escape_control_characters
+from sonde.reports.collapse import find_collapsed_relations
 from sonde.reports.sentences import COLUMNS, Sentence, say, text
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class View:
 
     @cached_property
     def collapsed(self) -> list[Any]:
-        return collapses(self.results)
+        return find_collapsed_relations(self.results)
 
     @cached_property
     def reasons(self) -> dict[str, int]:
@@ -123,7 +123,7 @@ def to_estimate(e: dict[str, Any]) -> Estimate:
     return Estimate(e["value"], e["low"], e["high"], e["n"], p)
 
 
-def side(difference: Estimate) -> str:
+def above_or_below(difference: Estimate) -> str:
     """The verdict of a test: above, below or none."""
     if difference.p is None or difference.p >= LEVEL:
         return "none"
@@ -146,6 +146,9 @@ def exhibit(
 ) -> Exhibit:
     """A table or figure from rows."""
     # names of files need not be Unicode, texts of a frame must be
-    rows = [[legible(value) if isinstance(value, str) else value for value in row] for row in rows]
+    rows = [
+        [escape_control_characters(value) if isinstance(value, str) else value for value in row]
+        for row in rows
+    ]
     frame = pl.DataFrame(rows, list(heads), orient="row", infer_schema_length=None)
     return Exhibit(id, title, frame, **more)

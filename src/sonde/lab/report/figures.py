@@ -10,7 +10,7 @@ from sonde.core.reports import Curve, Curves, Estimates, Figure, Metric
 from sonde.lab.evaluation.judging import ANY, Group, Trial
 from sonde.lab.evaluation.measures import BASE, CAUSES, TRUTHS
 from sonde.lab.report.tables import MARKED, any_note
-from sonde.reports.legacy import curve, dots
+from sonde.reports.legacy import curve, dot_plot
 
 SPREAD = 0.5
 """Of the distance between two labels: how far curves stand apart, so that whiskers are seen."""
@@ -25,7 +25,7 @@ def figures(
     for kind in dict.fromkeys(group.kind for group in groups):
         yield _true(kind, [g for g in groups if g.kind == kind], timeline)
     for group in groups:
-        yield dots(
+        yield dot_plot(
             estimates,
             group.places(),
             {f"less share {truth}": Metric(f"share.less_{truth}", "") for truth in TRUTHS},
@@ -35,7 +35,7 @@ def figures(
             note=f"At 0 an estimate is right; above 0 it flatters. {MARKED}",
         )
     for group in groups:
-        yield dots(
+        yield dot_plot(
             estimates,
             group.places(),
             {truth: Metric(f"auroc.{truth}", "", "number") for truth in TRUTHS},
@@ -48,7 +48,7 @@ def figures(
     yield from map(_learnt_recall, groups)
     for group in groups:
         causes = {part.words: Metric(f"false.{cause}", "") for cause, part in CAUSES.items()}
-        yield dots(
+        yield dot_plot(
             estimates,
             group.places(),
             {words: metric for words, metric in causes.items() if group.measured(metric.id)},

@@ -26,7 +26,7 @@ from sonde.lab.evaluation.measures import (
 from sonde.lab.report.figures import figures
 from sonde.lab.report.findings import chosen, findings, times
 from sonde.lab.report.tables import tables
-from sonde.reports.legacy import Field, shown, table
+from sonde.reports.legacy import Field, table, without_none
 
 
 def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Report:
@@ -47,8 +47,8 @@ def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Repor
         estimates=estimates,
         counts=_counts(groups, timeline),
         headlines=tuple(_headlines(groups)),
-        tables=shown(*tables(groups, known)),
-        figures=shown(*figures(groups, known, timeline)),
+        tables=without_none(*tables(groups, known)),
+        figures=without_none(*figures(groups, known, timeline)),
         findings=findings(groups),
         notes=tuple(_notes(groups)),
     )
