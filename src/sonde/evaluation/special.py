@@ -74,7 +74,7 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
             return  # there is nothing to draw
         distribution = stats.sum_distribution([part[0] for part in parts])
         n, below = len(distribution) - 1, np.cumsum(distribution)
-        # looking up 50,000 numbers one by one takes 2.7 ms with 800 facts, not 0.03 ms
+        # looking up 50,000 numbers one by one takes ten times as long (LAMA: 0.6 ms)
         counts = np.diff(np.searchsorted(numbers, below / below[-1]), prepend=0)
         accuracies = np.repeat(np.arange(n + 1) / n, counts)
         variances = np.sum([part[1] for part in parts], axis=0)
