@@ -83,7 +83,7 @@ def prompt_sensitivity(draws: int = 50_000) -> Special:
         clusters = sum(part[2] for part in parts)
         for id, value in (("range", np.ptp(accuracies)), ("closed_form", deviations[0])):
             yield _line(f"fluctuation.{draw}.{id}", relation, value, n, clusters)
-        ends = stats.bootstrap_interval(deviations, clusters, len(parts))
+        ends = stats.bootstrap_interval(deviations, clusters, len(parts)).clip(0.0)
         yield _line(f"fluctuation.{draw}.stdev", relation, accuracies.std(), n, clusters, ends)
 
     def compute(results: "Results", seed: int) -> Iterator[Line]:

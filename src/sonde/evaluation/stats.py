@@ -175,8 +175,9 @@ def bootstrap_interval(
     ends -= moved.mean(axis=-1) if centered else value
     with np.errstate(invalid="ignore"):
         ends = value + ends * interval_widening(clusters, strata)
-        # what is never negative, such as a standard deviation, has no negative interval
-        ends = np.where(draws.min(axis=-1) >= 0, np.maximum(ends, 0.0), ends)
+        # standard deviations, maxima and absolute values are never negative
+        positive = centered & (draws.min(axis=-1) >= 0)
+        ends = np.where(positive, np.maximum(ends, 0.0), ends)
         return np.where(ends[1] - ends[0] > FLAT, ends, np.nan)
 
 

@@ -76,7 +76,7 @@ def as_json(report: Report) -> dict[str, Any]:
             if any(f"{name}.".startswith(f"{m.id}.") for name in estimates)
         },
         "counts": dict(report.counts),
-        "strips": {item.id: item.frame.to_dicts() for item in strips},
+        **({"strips": {i.id: i.frame.to_dicts() for i in strips}} if strips else {}),
         "provenance": plain(report.provenance),
     }
 
