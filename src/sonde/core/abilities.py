@@ -268,8 +268,10 @@ def abilities(model: Model) -> frozenset[Ability]:
 def as_given(model: Model, blocks: Iterable[Block]) -> Iterator[Block]:
     """Blocks as the model is to be given them: in turns, where it is asked so."""
     for block in blocks:
-        chats = isinstance(model, Converses) and not block.raw
-        yield from model.in_turns(block) if chats else (block,)
+        if isinstance(model, Converses) and not block.raw:
+            yield from model.in_turns(block)
+        else:
+            yield block
 
 
 def prompts_as_given(model: Model, prompts: Sequence[Prompt]) -> list[Prompt]:

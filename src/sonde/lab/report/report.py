@@ -43,7 +43,7 @@ def lab_report(trials: Sequence[Trial], timeline: Sequence[Trial] = ()) -> Repor
     return Report(
         title="Do the probes tell the truth?",
         summary=_summary(groups),
-        metrics=metrics(exposures),
+        metrics=tuple(metrics(exposures)),
         estimates=estimates,
         counts=_counts(groups, timeline),
         headlines=tuple(_headlines(groups)),
