@@ -10,7 +10,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 PYTEST := OMP_NUM_THREADS=1 POLARS_MAX_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
-FAST   := $(addprefix tests/,architecture cards data http metrics prompting stats store)
+FAST   := $(addprefix tests/,architecture cards data evaluation http prompting store)
 PIP    := $(BIN)/pip --disable-pip-version-check -qq install -c constraints.txt
 
 .PHONY: demo install test test-fast slow ray check format browser reference bench-env clean
