@@ -1,6 +1,6 @@
 """The report of a comparison: the verdict first, then what changed, then the rest folded."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import polars as pl
@@ -63,9 +63,8 @@ def comparison(aligned: Aligned, seed: int = 0) -> Comparison:
     outcome, facts = verdict(aligned, seed), changed_facts(aligned)
     metric, layout = outcome.metric, aligned.every[0].results.probe.layout
     estimates = _estimates(aligned, metric, seed)
-    further: Iterable[Exhibit] = ()
-    if layout.compared and len({c.probe for c in aligned.every}) == 1:
-        further = layout.compared({name: c.results for name, c in aligned.originals.items()})
+    tables = {name: c.results for name, c in aligned.originals.items()}
+    further = layout.compared(tables) if layout.compared else ()
     sections = [
         Section("changed", "Changed facts", [*_changed(aligned, facts)]),
         Section("groups", "Where they differ", [*further, *_groups(aligned, metric, seed)]),

@@ -652,6 +652,8 @@ DISPUTED = 20  # facts shown
 def _transitions(runs: Mapping[str, Results]) -> Iterator[Exhibit]:
     """How facts move between classes from the first run to each other one, and which facts."""
     (first, *others), key = runs, ["relation", "subject", "gold"]
+    if any("class" not in results.rows for results in runs.values()):
+        return  # a run of another probe
     classes = {
         name: results.table((*key, "class", "instrument_no")).filter(FIRST).select(
             col("relation").cast(pl.String), *key[1:], col("class").cast(pl.String).alias(name)
