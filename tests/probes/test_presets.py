@@ -68,7 +68,7 @@ def test_without_a_correct_answer_nothing_is_enough() -> None:
 
 def test_the_share_is_exact_to_rounding() -> None:
     assert 19 / 53 < 0.95 * (20 / 53)
-    assert LkeShots().enough(np.array([[19 / 53, 20 / 53]]), [1, 5]) == [1]
+    assert LkeShots().smallest_sufficient_count(np.array([[19 / 53, 20 / 53]]), [1, 5]) == [1]
 
 
 def test_more_examples_than_there_are_become_all_there_are() -> None:
