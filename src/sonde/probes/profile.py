@@ -11,7 +11,7 @@ facts of the relation.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, NamedTuple, Self, cast
+from typing import Any, Self, cast
 
 import numpy as np
 import polars as pl
@@ -548,21 +548,13 @@ def _summary_sentences(
     yield ("profile.none" if mean <= needed else "profile.evidence"), evidence
     estimate = estimates.filter(metric="known", over="facts", group_by=[]).drop_nulls("value")
     models, mae, worst = ERRORS[any(":" in name for _, name in order)]
-    for row in estimate.select("value", "low", "high").iter_rows():
-        e = (Interval(*row), "percent")
-        yield "profile.known", {"e": e, "models": models, "mae": mae, "worst": worst}
+    for row in estimate.select("value", "low", "high").iter_rows(named=True):
+        yield "profile.known", row | {"models": models, "mae": mae, "worst": worst}
 
 
 # Errors of the estimate without and with templates: number of models, mean, largest. From
 # benchmarks/results/profile_lab.md, with a fact known that is recited in one of its texts.
 ERRORS = {False: (17, 0.087, 0.137), True: (38, 0.049, 0.124)}
-
-
-class Interval(NamedTuple):
-    value: float
-    low: float | None
-    high: float | None
-    p: float | None = None
 
 
 def _profile_exhibits(results: Results, estimates: pl.DataFrame) -> Iterator[Exhibit]:

@@ -75,9 +75,10 @@ SENTENCES = {
     "profile.none": "Mean accuracy over the prompts is {mean:percent}, {'not above':strong} the "
     "{needed:percent} below which 95% of deals of the answers to other facts stay. So the share of "
     "known facts is not estimated.",
-    "profile.known": "The overlap of the prompts suggests that about {e:estimate} of the facts are "
-    "known. On {models:count} trained models whose knowledge is known, such estimates were off by "
-    "{mae:size} on average and by at most {worst:size}.",
+    "profile.known": "The overlap of the prompts suggests that about {value:percent} (95%\u00a0CI "
+    "{low:percent} to {high:percent}) of the facts are known. On {models:count} trained models "
+    "whose knowledge is known, such estimates were off by {mae:size} on average and by at most "
+    "{worst:size}.",
     # warnings
     "excluded": "{k:count!} of {n:#fact} could not be scored. Score them all with {command:code}.",
     "collapse": "{names:either!} is the answer to {share:percent!} of {n:#fact}, but the gold "
